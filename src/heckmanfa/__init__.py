@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
+    from heckmanfa.estimators.ordered_searches import HeckmanOrderedAverage
     from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.estimators.treatment import TreatmentModel
+    from heckmanfa.estimators.treatment_searches import TreatmentAverage
     from heckmanfa.estimators.weighted import InverseProbabilityWeighted
     from heckmanfa.inference import bounds
     from heckmanfa.model.compressed import Compressed, compress
@@ -37,12 +39,14 @@ __all__ = [
     "HeckmanFA",
     "HeckmanLasso",
     "HeckmanOrdered",
+    "HeckmanOrderedAverage",
     "HeckmanProbit",
     "HeckmanProbitAverage",
     "HeckmanProbitBestSubset",
     "InverseProbabilityWeighted",
     "NaiveOLS",
     "RURegressor",
+    "TreatmentAverage",
     "TreatmentModel",
     "__version__",
     "assignment",
@@ -67,12 +71,14 @@ _MODULES = {
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
+    "HeckmanOrderedAverage": "heckmanfa.estimators.ordered_searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.weighted",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
+    "TreatmentAverage": "heckmanfa.estimators.treatment_searches",
     "TreatmentModel": "heckmanfa.estimators.treatment",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",

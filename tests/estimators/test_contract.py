@@ -23,12 +23,14 @@ from heckmanfa import (
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
+    HeckmanOrderedAverage,
     HeckmanProbit,
     HeckmanProbitAverage,
     HeckmanProbitBestSubset,
     InverseProbabilityWeighted,
     NaiveOLS,
     RURegressor,
+    TreatmentAverage,
     TreatmentModel,
 )
 from heckmanfa.datasets import load_mroz, make_selection
@@ -112,7 +114,7 @@ def test_a_method_has_one_signature_in_every_estimator():
             if name[0] == "_" or not method.__module__.startswith("heckmanfa"):
                 continue
             # A treatment has a name of its own, and regimes in place of kinds.
-            if kind is TreatmentModel and name in OF_TREATMENT:
+            if issubclass(kind, TreatmentModel) and name in OF_TREATMENT:
                 continue
             # Of baselines, only these have other arguments: they have no kinds and no clusters.
             if issubclass(kind, SelectionModel) or name not in {"fit", "predict"}:
@@ -127,7 +129,9 @@ def test_a_parameter_has_one_type_and_one_default_in_every_estimator():
     own = {
         ("criterion", HeckmanFA),
         ("random_state", HeckmanAverage),
+        ("random_state", HeckmanOrderedAverage),
         ("random_state", HeckmanProbitAverage),
+        ("random_state", TreatmentAverage),
         ("epochs", RURegressor),
         ("learning_rate", RURegressor),
     }

@@ -9,7 +9,7 @@ from numpy.polynomial.legendre import legval
 from scipy import optimize, stats
 
 import heckmanfa
-from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.analysis import analyse
 from heckmanfa.analysis.comparison import compare_methods
 from heckmanfa.errors import (
@@ -527,7 +527,7 @@ def test_rows_that_do_not_carry_a_series_are_refused(rows):
         Heckman(P, method="series", intercept="at infinity").fit(X, hardly)
 
 
-@pytest.mark.parametrize("kind", [HeckmanFA, HeckmanBestSubset, HeckmanAverage])
+@pytest.mark.parametrize("kind", [HeckmanFA, HeckmanBestSubset])
 def test_searches_have_no_series(rows, kind):
     with pytest.raises(InputError, match=f"{kind.__name__} has no method='series'"):
         kind(method="series").fit(*rows)

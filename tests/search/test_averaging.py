@@ -292,7 +292,7 @@ def test_what_an_assignment_leaves_out_is_exactly_zero():
     found = average(form, singles(5))
     members = Members(form, found.component_states, found.component_weights)
     states = members.states
-    moved = form.direction[:-1] != 0.0
+    moved = form.drives
     acts = states[:, :5] | (states[:, -1:] & moved)
     assert np.array_equal(members.terms[:, 1:6] != 0.0, acts)
     assert np.array_equal(members.term_errors[:, 1:6] > 0.0, acts)
@@ -315,8 +315,9 @@ def test_the_index_is_no_news_if_one_column_or_none_is_dropped():
 def test_a_named_exclusion_is_no_part_of_the_index():
     rng = np.random.default_rng(0)
     form = form_of(4, 5, "two-step", rng)
-    assert len(form.direction) == 5
-    assert form.direction[:-1] == pytest.approx(form.estimates[6:10])
+    (direction,) = form.directions
+    assert len(direction) == 5
+    assert direction[:-1] == pytest.approx(form.estimates[6:10])
 
 
 def test_least_squares_averaged_alike_is_the_average_without_the_correction():

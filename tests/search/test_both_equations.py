@@ -201,8 +201,9 @@ def test_the_index_holds_the_groups_that_probably_drive_selection():
         gamma, covariance = form.estimates[places], form.covariance[np.ix_(places, places)]
         drives = chances_to_drive(gamma, covariance, form.n_selected, units, always) >= 0.5
         found = with_drivers(form, selecting)
-        np.testing.assert_array_equal(found.direction[:k], np.where(drives, gamma, 0.0))
-        assert not found.direction[k:].any()
+        (direction,) = found.directions
+        np.testing.assert_array_equal(direction[:k], np.where(drives, gamma, 0.0))
+        assert not direction[k:].any()
         seen.add(int(drives.sum()))
     assert {1, 2, 3, 4} <= seen
 

@@ -36,18 +36,21 @@ MODELS = {
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
+    "HeckmanOrderedAverage": "heckmanfa.estimators.ordered_searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.weighted",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
+    "TreatmentAverage": "heckmanfa.estimators.treatment_searches",
     "TreatmentModel": "heckmanfa.estimators.treatment",
 }
 PARTS = {
     "AllFeatures": "heckmanfa.search.searched",
     "AtanhRho": "heckmanfa.analysis.model_state",
     "Average": "heckmanfa.search.averaging.result",
+    "AveragedTreatment": "heckmanfa.fit.treatment_details",
     "AverageOutcome": "heckmanfa.search.averaging.result",
     "BinaryOutcome": "heckmanfa.fit.binary",
     "Choices": "heckmanfa.search.choices",
@@ -168,9 +171,9 @@ def _inside(node: Any, path: str) -> dict[str, Any]:
 MOST = {
     "T": "3 K + 60",
     "P": "3 K + 11",
-    "d": "2 K + 5",
+    "d": "3 K + 60",
     "q": "K + 2",
-    "f": "2 K + 1",
+    "f": "2 K + 50",
     "b": "1 + 2 K/8",
     "s": "3 K + 5",
     "z": "K + 1",
@@ -190,8 +193,10 @@ Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; 
     positive [K]; negative [K]; correction_signs ~; free [f]; rho ~; sigma ~; outside ~;
     best_weight ~; leading [N, b]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
     components [C, b]; component_weights [C]; all_features_share ~; disagreement ~;
-    selection_shares [K]; selection_signs [2, K]
+    selection_shares [K]; selection_signs [2, K]; ends ~
 AverageOutcome: two_step_chance ~
+AveragedTreatment: effects [4] ~; gradients [4, T] ~; n_rows [4]; means ~; least_squares ~;
+    naive [z] ~; apart ~; ranges [2, 2] ~; group_effects [G, 4] ~; group_gradients [G, 4, T] ~
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]
     ~; separated @K; deciding @K
@@ -203,11 +208,11 @@ ExactRefits: approximate [N] ~; log_likelihood [N] ~; coef [N, K] ~; beyond ~;
     full_log_likelihood ~
 EquationEstimate: coef [K]; intercept ~
 ErrorEstimate: value ~; transformed ~
-Fit: dropped @K; support [K]; adjusted_r2 ~; aic ~; bic ~; terms >T; covariance [T, T] ~;
+Fit: part !; dropped @K; support [K]; adjusted_r2 ~; aic ~; bic ~; terms >T; covariance [T, T] ~;
     index_range ~; log_likelihood ~; params [P]; second_maximum ~
 FittedColumns: labels_given
 Form: columns @K >k; selection @K; n_features =K; estimates [d]; covariance [d, d]; mean_delta ~;
-    correction_excess ~; searched @K; drivers @K
+    correction_excess ~; searched @K; drivers @K; mean_deltas ~
 FormulaDesign: features !; outcome !; selected !; kept !; lost !; factors !; dropped_levels;
     reference
 Goal: rho_range ~; units @K

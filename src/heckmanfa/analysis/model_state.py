@@ -27,7 +27,8 @@ from heckmanfa.fit.family import is_family
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.results.effects import probability_of
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import Errors, Form
+from heckmanfa.search.ends import Errors
+from heckmanfa.search.form import Form
 from heckmanfa.text.printable import quoted
 
 # Attributes of a regression that follow from the columns it was fitted to.
@@ -234,7 +235,7 @@ def _check_fit(fit: Fit) -> None:
         _require(len(fit.rho_scores) == of_both, "its scores have other parameters")
     _check_numbers(fit)
     _check_search(fit, known)
-    _check_average(fit, known, sizes)
+    _check_average(fit, known)
 
 
 def _check_numbers(fit: Fit) -> None:
@@ -287,21 +288,24 @@ def _check_search(fit: Fit, known: set[int]) -> None:
 def _check_form(fit: Fit, form: Form, known: set[int]) -> None:
     """Refuse a form of other columns or of another model."""
     _require(known.issuperset([*form.columns, *form.selection]), "its form has unknown columns")
-    size = 3 + len(form.columns) + len(form.selection) + (not form.knows_scale)
+    kinds = tuple(each.columns for each in fit.family.equations)
+    _require(form.equations == kinds, "its form has other equations")
+    size = form.correction + len(form.ends.names)
     _require(len(form.estimates) == size, "its form has other parameters")
-    _require(form.knows_scale != fit.family.has_sigma, "its form is of another model")
+    _require({*form.ends.shown} <= {*fit.spec.error_terms}, "its form is of another model")
+    scaled = any(term.in_units for term in fit.family.error_terms)
+    own = form.errors == "series" or (form.errors == "binary") != scaled
+    _require(own, "its form is of another model")
     _require(form.searched in ((), form.selection), "its form searches other columns")
     variances = np.diag(form.covariance)[form.free]
     _require(bool((variances > 0).all()), "a variance of its form is not positive")
 
 
-def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
+def _check_average(fit: Fit, known: set[int]) -> None:
     average = fit.average
     if average is None:
         return
     form, weighed = average.form, average.mixture
-    size = sum(sizes) + 2 - form.knows_scale
-    _require(len(form.estimates) == size, "its form has other parameters")
     _check_form(fit, form, known)
     _check_choices(average.choices, weighed.choices)
     _require({*weighed.choices.columns} == {*form.columns}, "its average has other columns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from heckmanfa.data.columns.encoding import Unknown
@@ -9,6 +10,7 @@ from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
+from heckmanfa.fit import Family
 from heckmanfa.inference.choosing import Averaging
 from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.search_report import inclusion_frame
@@ -21,6 +23,8 @@ from heckmanfa.search.averaging.weights import (
 from heckmanfa.search.choices import Choices, check_window
 from heckmanfa.text.option_types import (
     CovType,
+    Errors,
+    InterceptAt,
     Method,
     OnProblem,
     OutcomeTransform,
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 
 class AverageModel(ChoiceModel):
     """The choice and the tables that averages share."""
+
+    two_step_cov_type: ClassVar[CovType | None] = "robust"
 
     def _choose(self, choices: Choices, selecting: Choices | None = None) -> Averaging:
         return Averaging(
@@ -126,11 +132,13 @@ class HeckmanAverage(AverageModel, Heckman):
         Columns that may predict; None is all of them. All must fit into one model: there must be
         three selected rows for each, and collinear ones are refused, or dropped with
         ``on_collinear="drop"``.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
-outcome_transform, categorical_features, reference, unknown
+    selection_features, method, errors, cov_type, weight_kind, on_collinear, on_separation, \
+start, n_terms, intercept, outcome_transform, categorical_features, reference, unknown
         As in `Heckman`, for the model of all features: weights, estimates and intervals use its
-        estimates by either method, and its covariance of any type. ``cov_type=None`` is "robust"
-        after two steps, and "classical" after maximum likelihood.
+        estimates by any method, and its covariance of any type. ``cov_type=None`` is "robust"
+        after two steps or a series, and "classical" after maximum likelihood. The terms of a series
+        are the correction, and come and go together; their number is that of the model of all
+        features. The degrees of freedom of t errors are in every assignment.
 
     Attributes
     ----------
@@ -187,7 +195,7 @@ outcome_transform, categorical_features, reference, unknown
     [1, 2, 3]
     """
 
-    two_step_cov_type: ClassVar[CovType | None] = "robust"
+    _by_method: ClassVar[Mapping[str, Family]] = Heckman._by_method
 
     def __init__(
         self,
@@ -208,11 +216,14 @@ outcome_transform, categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
+        errors: Errors = "normal",
         cov_type: CovType | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        n_terms: int | None = None,
+        intercept: InterceptAt | None = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
         reference: Any = None,

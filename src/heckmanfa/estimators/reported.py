@@ -326,7 +326,8 @@ class Reported:
             `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
         fit = self.fit_
-        evidence = evidence_of(fit, effort="quick") if fit.way.searched else None
+        opens = fit.way.searched and fit.family.can("report")
+        evidence = evidence_of(fit, effort="quick") if opens else None
         weights = weights_of(fit, "quick") if evidence is None else evidence.weights
         facts = facts_of_fit(fit, weights=weights)
         return summarize(fit, evidence, conf_level, read_reports(include), facts)

@@ -47,6 +47,7 @@ class ChoiceModel(BaseEstimator):
 
     _by_method: ClassVar[Mapping[str, Family]] = {}
     """none: what is searched for is of the family of the class"""
+    roles: ClassVar[tuple[str, str]]
     # Searches that have no such parameters leave the selection equation as it is.
     search_in: SearchIn = "prediction"
     selection_always: Any = ()
@@ -54,7 +55,8 @@ class ChoiceModel(BaseEstimator):
 
     def _fit_rows(self, *rows: Any, **formulas: Any) -> None:
         # Before the data are read.
-        check_window(self.rho_range)
+        if check_window(self.rho_range) is not None:
+            self._family.require("single rho")
         super()._fit_rows(*rows, **formulas)
 
     @abstractmethod
@@ -68,7 +70,8 @@ class ChoiceModel(BaseEstimator):
         """Return what to fit, and the search for the prediction features."""
         choices = read_choices(
             table,
-            resolve(table, self.prediction_features, "prediction_features"),
+            resolve(table, getattr(self, self.roles[0]), self.roles[0]),
+            features=self.roles[0],
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
@@ -110,6 +113,12 @@ class ChoiceModel(BaseEstimator):
 
     def _check_both(self) -> None:
         """Refuse options that a search of both equations does not have."""
+        if getattr(self, "method", "ml") not in ("two-step", "ml"):
+            raise InputError(
+                f"{option('search_in', 'both')} needs the joint likelihood of both equations, and "
+                f"{option('method', self.method)} has none: use {option('method', 'ml')}, or "
+                f"{option('search_in', 'prediction')}"
+            )
         if self.max_features is not None:
             raise InputError(
                 f"max_features counts prediction features, and {option('search_in', 'both')} "
@@ -141,6 +150,9 @@ class ChoiceModel(BaseEstimator):
 
     def _card(self) -> str:
         """Return the answer and its first picture as HTML, or the summary if that fails."""
+        family: Family = self.fit_.family
+        if not (family.can("report") and family.can("single outcome equation")):
+            return str(self.summary()._repr_html_())
         return card_or_summary(self._answer_card, self.summary)
 
     def _answer_card(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -12,9 +11,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import host, on_host
 from heckmanfa.data.columns.encoding import Unknown
-from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.files.outputs import check_format
-from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.sample import known_flags
@@ -24,11 +21,18 @@ from heckmanfa.estimators.fitting import with_fit
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.model_code import code_of_model
 from heckmanfa.estimators.scoring import ScoredRegressor
-from heckmanfa.fit import COMMON, SEPARATE, Choose, Family, Spec
+from heckmanfa.fit import COMMON, SEPARATE, Family, Fit
 from heckmanfa.fit.treatment import fit_of_regime
+from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.bounds import Bounds
-from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, extrapolates
+from heckmanfa.inference.prediction import (
+    IntervalKind,
+    Kind,
+    Missing,
+    extrapolates,
+    predict_selection,
+)
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.treatment_effects import average_effects, effect_picture
 from heckmanfa.inference.treatment_pictures import TreatmentPictures, treatment_evidence
@@ -54,7 +58,6 @@ from heckmanfa.text.printable import quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-_FAMILIES: dict[str, Family] = {"common": COMMON, "separate": SEPARATE}
 # What a regression of one regime calls those of whom the treatment is given.
 _KINDS: dict[int | None, Kind] = {None: "marginal", 1: "selected", 0: "unselected"}
 
@@ -222,10 +225,10 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
             outcome, treatment, data, sample_weight=sample_weight, groups=groups, **parameters
         )
 
-    def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
-        """Return what to fit, and how the outcome's features are chosen."""
-        spec, choose = super()._specify(table, design)
-        return replace(spec, outcome_kind=_FAMILIES[self.regimes].name), choose
+    @property
+    def _family(self) -> Family:
+        """The family of the class, by its regimes."""
+        return SEPARATE if self.regimes == "separate" else COMMON
 
     # Effects. ----------------------------------------------------------------------------------
 
@@ -361,9 +364,12 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         """
         if regime not in (0, 1):
             raise InputError(f"regime must be 1 (treated) or 0 (untreated); got {quoted(regime)}")
-        fit = fit_of_regime(self.fit_, int(regime))
-        model: Heckman = with_fit(Heckman(method=self.method), fit)
-        return model
+        if self.fit_.way.is_average:
+            raise InputError(
+                "an average is of assignments, each with both regimes, and has no model of one: "
+                "use predict(X, regime=...) and effects()"
+            )
+        return _of_regime(self.fit_, int(regime))
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
         """All equations as a table, the average effects, and what to know about them.
@@ -466,15 +472,23 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
                     "or regime=0"
                 )
             return self._observed(X, **options)
-        own = self.of_regime(int(given if regime is None else regime))  # type: ignore[arg-type]
+        own: int = given if regime is None else regime  # type: ignore[assignment]
         interval: Any = return_interval
-        return own.predict(X, _KINDS[given], interval, conf_level, **options)
+        fit = self._reading(unknown).fit_
+        return _of_regime(fit, int(own)).predict(X, _KINDS[given], interval, conf_level, **options)
 
-    def _observed(self, X: Any, **options: Any) -> Any:
+    def _observed(self, X: Any, *, missing: Missing, unknown: Unknown | None) -> Any:
         """Return E[y | x] of each row."""
-        treated = self.predict_selection(X, **options)
-        one, zero = (self.of_regime(d).predict(X, _KINDS[d], **options) for d in (1, 0))
-        return treated * one + (1.0 - treated) * zero
+        fit = self._reading(unknown).fit_
+
+        def of(member: Fit) -> Any:
+            treated = predict_selection(member, X, missing)
+            one, zero = (
+                _of_regime(member, d).predict(X, _KINDS[d], missing=missing) for d in (1, 0)
+            )
+            return treated * one + (1.0 - treated) * zero
+
+        return mixed(fit, of)
 
     def predict_treatment(self, X: Any, **options: Any) -> Any:
         """Probability of being treated, P(d = 1 | x); options are those of `predict_selection`."""
@@ -499,3 +513,9 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         one, zero = (host(self.predict(X, given=d, missing=missing)) for d in (1, 0))
         predicted = np.where(unknown, np.nan, np.where(treated, one, zero))
         return predicted, y, sample_weight, np.ones(n, dtype=bool)
+
+
+def _of_regime(fit: Fit, regime: int) -> Heckman:
+    """Return a model of one regime of a fit."""
+    model: Heckman = with_fit(Heckman(method=fit.spec.method), fit_of_regime(fit, regime))
+    return model

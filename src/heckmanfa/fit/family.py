@@ -255,6 +255,9 @@ class Family:
     refit: Callable[..., JointMaximum | str] | None = None
     """(moments, probit, rows, features, kind, start, alone): other features by maximum likelihood,
     or the reason why not"""
+    average_details: Callable[..., Details | None] | None = None
+    """(fit, groups, first): what the family keeps of an average, given its assignments in groups;
+    None if that follows from the estimates"""
     has_classes: bool = False
     """whether outcomes are labels of two classes, so that expectations are probabilities"""
     is_ordered: bool = False

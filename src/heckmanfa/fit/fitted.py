@@ -5,6 +5,7 @@ Reports, inference and plots read a `Fit`, and nothing else of an estimator.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -191,6 +192,17 @@ class ErrorEstimate:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """What a fit of one regime is taken from: an average, whose assignments have both regimes."""
+
+    whole: Fit
+    take: Callable[[Fit], Fit]
+    """the same regime of another fit"""
+    matrix: Floats
+    """(T, W) from the terms of the whole to those of the part"""
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """All results of a fit, without any rows of data. K is the number of columns of X."""
 
@@ -236,6 +248,8 @@ class Fit:
     details: Details | None = None
     """what its family keeps beyond the estimates"""
     origin: Origin = field(default_factory=Origin)
+    part: Part | None = None
+    """that of which this is one regime, if it is an average"""
 
     def reading(self, unknown: str | None) -> Fit:
         """Return a fit that treats levels it did not have in another way; None is its own."""

@@ -141,9 +141,9 @@ REACHED = register(
             plain="an ordered probit",
             plain_short="ordered probit",
             by_naive="By an ordered probit",
-            searches="HeckmanBestSubset and HeckmanProbitBestSubset, of other outcomes",
-            weighing="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
-            averages="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
+            searches="HeckmanOrderedAverage",
+            weighing="HeckmanOrderedAverage",
+            averages="HeckmanOrderedAverage",
             sources=(
                 "G. De Luca and V. Perotti (2011). Estimation of ordered response models with "
                 "sample selection. Stata Journal 11(2), 213\u2013239.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ from heckmanfa.errors import (
     TooFewRowsError,
 )
 from heckmanfa.fit.family import Equation, register
-from heckmanfa.fit.fitted import Fit, Spec
+from heckmanfa.fit.fitted import Fit, Part, Spec
 from heckmanfa.fit.linear import LINEAR, select_and_compress
-from heckmanfa.fit.treatment_details import independent
+from heckmanfa.fit.treatment_details import averaged_details, independent
 from heckmanfa.fit.treatment_estimates import estimate
 from heckmanfa.model.equations import Selection, gather
 from heckmanfa.model.error_terms import IMR, RHO, SIGMA
@@ -108,6 +109,9 @@ def fit_of_regime(fit: Fit, regime: int) -> Fit:
     known = [name for name in ("imr", "rho", "sigma") if ("errors", f"{name}{suffix}") in fit.terms]
     ends = [fit.terms.index(("errors", f"{name}{suffix}")) for name in known]
     whole = np.vstack([jacobian, eye[driving], eye[ends]])
+    part = None
+    if fit.way.is_average:
+        part = Part(fit, partial(fit_of_regime, regime=regime), whole)
     terms = [("prediction", fit.terms[i][1]) for i in outcome]
     return replace(
         fit,
@@ -119,6 +123,7 @@ def fit_of_regime(fit: Fit, regime: int) -> Fit:
         params=None,
         log_likelihood=None,
         details=None,
+        part=part,
     )
 
 
@@ -143,6 +148,9 @@ _WORDS = replace(
     correction_subject="the hazard",
     correction_parameter="the hazard of treatment",
     naive_of="least squares on",
+    searches="TreatmentAverage",
+    weighing="TreatmentAverage",
+    averages="TreatmentAverage",
     near_one=", which usually means that the model does not fit: look for outliers and skewness in "
     "the outcome, look for a stronger instrument, and compare with the two-step estimates.",
     separates="treatment",
@@ -176,6 +184,7 @@ COMMON = register(
         begin=None,
         refit=None,
         naive=independent,
+        average_details=averaged_details,
         needs_missing=False,
     )
 )

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import total
+from heckmanfa.data.rows import Rows, total
 from heckmanfa.errors import (
     InputError,
 )
 from heckmanfa.fit.family import Details
 from heckmanfa.fit.fitted import Fit
 from heckmanfa.fit.making import (
+    FirstStep,
     Inputs,
     count,
 )
+from heckmanfa.model.moments import Moments
 from heckmanfa.model.regimes import (
     RegimeMoments,
 )
@@ -57,9 +60,39 @@ class TreatmentDetails(Details):
     """(2, 2) range of the treatment index among the treated, and among the untreated"""
 
 
+@dataclass(frozen=True, eq=False)
+class AveragedTreatment(TreatmentDetails):
+    """The same of an average, whose effects are those of its G groups of assignments."""
+
+    group_effects: Floats
+    """(G, 4) average effects in each group, as `group_fits` has them"""
+    group_gradients: Floats
+    """(G, 4, T)"""
+
+
+def averaged_details(
+    fit: Fit, groups: Sequence[tuple[float, Fit]], first: FirstStep
+) -> AveragedTreatment:
+    """Return the effects of the rows of an average, given the weights and fits of its groups."""
+    details = treatment_details(fit)
+    each = [effects_of_rows(own, first.moments, first.rows) for _, own in groups]
+    values = np.array([[effect.value for effect in own] for own in each])
+    gradients = [
+        [gradient_in_terms(own, effect) for effect in effects]
+        for (_, own), effects in zip(groups, each, strict=True)
+    ]
+    weights = np.array([weight for weight, _ in groups])
+    known = {field.name: getattr(details, field.name) for field in fields(TreatmentDetails)}
+    known |= {
+        "effects": weights @ values,
+        "gradients": np.tensordot(weights, np.array(gradients), axes=1),
+    }
+    return AveragedTreatment(**known, group_effects=values, group_gradients=np.array(gradients))
+
+
 def effect_estimates(fit: Fit) -> EffectEstimates:
     """Return what effects depend on."""
-    columns = [0, *(1 + column for column in fit.features)]
+    columns = [0, *(1 + column for column in fit.equation)]
     driving = [] if fit.probit is None else list(fit.probit.features)
     gamma = np.append(fit.selection_intercept, fit.selection_coef[driving])
     if "effect" in fit.equations:
@@ -92,14 +125,20 @@ def gradient_in_terms(fit: Fit, effect: AverageEffect) -> Floats:
     return gradient
 
 
+def effects_of_rows(fit: Fit, moments: Moments, rows: Rows) -> list[AverageEffect]:
+    """Return the average effects of rows, in the order of `KINDS`."""
+    assert fit.probit is not None
+    estimates, columns = effect_estimates(fit), moments.columns
+    places = [moments.positions(each) for each in (fit.equation, fit.probit.features)]
+    (sums,) = total(rows.map(block_sums, estimates, *places, columns=columns, merge=total))
+    sizes = len(estimates.difference), len(estimates.gamma)
+    return [average_effect(own, *sizes) for own in sums]
+
+
 def details_of(inputs: Inputs, moments: RegimeMoments, fit: Fit) -> TreatmentDetails:
     """Return the effects of the rows of the fit, and what stands beside them."""
-    estimates, columns = effect_estimates(fit), moments.columns
-    places = [moments.positions(each) for each in (fit.features, inputs.probit.features)]
-    (sums,) = total(inputs.rows.map(block_sums, estimates, *places, columns=columns, merge=total))
-    sizes = len(estimates.difference), len(estimates.gamma)
-    effects = [average_effect(own, *sizes) for own in sums]
     features, rows = inputs.features, inputs.rows
+    estimates, effects = effect_estimates(fit), effects_of_rows(fit, moments, rows)
     naive = least_squares_of_all(moments, features, inputs.kind, rows)
     apart = naive.log_likelihood if moments.shared else apart_log_likelihood(moments, features)
     driving, gamma = inputs.probit.features, estimates.gamma

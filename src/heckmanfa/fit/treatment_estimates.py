@@ -68,9 +68,11 @@ def estimate(inputs: Inputs) -> Fit:
         fit = _of_two_steps(inputs, moments, two_step)
     treated = count(moments.treated.n_selected, inputs.counts["selected"], inputs.kind)
     fit = replace(fit, n_selected=treated)
-    if not spec.guarded:
+    everything = inputs.choice.everything
+    if not (spec.guarded or everything):
         return fit
-    _warn_of_weak_instruments(fit)
+    if not everything:
+        _warn_of_weak_instruments(fit)
     details = details_of(inputs, moments, fit)
     low, high = details.ranges[:, 0].min(), details.ranges[:, 1].max()
     return replace(fit, details=details, index_range=(float(low), float(high)))
@@ -121,7 +123,8 @@ def _of_two_steps(inputs: Inputs, moments: RegimeMoments, found: RegimesTwoStep)
     counted = a
     n = moments.n_rows
     for name, value in errors.items():
-        if name.startswith("rho") and not abs(value) < 1 and inputs.spec.guarded:
+        warns = inputs.spec.guarded and not inputs.choice.everything
+        if name.startswith("rho") and not abs(value) < 1 and warns:
             warn(
                 f"the two-step estimate of {name} is {value:.4g}, outside (-1, 1): the data do not "
                 "fit the model well, or only normality identifies it. Use "

@@ -17,17 +17,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
-from heckmanfa.inference.choosing import with_equations
+from heckmanfa.fit.full_form import with_equations
 from heckmanfa.inference.expectations import Estimates, Level, level_effect
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
-from heckmanfa.results.average_tables import TermMixture, term_chances
+from heckmanfa.results.average_tables import TermMixture, column_chances
 from heckmanfa.results.distribution import distribution_of, tails
 from heckmanfa.search.averaging.members import Gathered
 
@@ -62,6 +63,12 @@ class GroupFit:
 
 def group_fits(fit: Fit) -> list[GroupFit]:
     """Return the groups of an average's assignments, and the model of all features, last."""
+    part = fit.part
+    if part is not None:
+        return [
+            replace(group, fit=part.take(group.fit), jacobian=part.matrix @ group.jacobian)
+            for group in group_fits(part.whole)
+        ]
     outcome = fit.way.averaging
     share = outcome.mixture.all_features_share
     groups = [
@@ -83,7 +90,8 @@ def _group_fit(fit: Fit, group: Gathered, weight: float, interval_weight: float)
     jacobian = np.zeros((len(terms), len(group.estimates)))
     jacobian[:n, :n] = np.eye(n)
     jacobian[n:, n:] = slopes
-    errors = dict(zip(fit.spec.error_terms, map(float, terms[n:]), strict=True))
+    known = form.error_terms(group.estimates).items()
+    errors = {name: float(value) for name, value in known if name in fit.errors}
     own = replace(
         with_equations(fit, group.estimates).with_errors(**errors),
         covariance=jacobian @ group.covariance @ jacobian.T,
@@ -100,7 +108,7 @@ def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) ->
     estimates, which share a selection equation, are enough.
     """
     way = fit.way
-    if not way.is_average or (linear and way.averaging.form.errors == "two-step"):
+    if not way.is_average or (linear and way.averaging.form.shares_selection):
         return function(fit)
     first, *others = group_fits(fit)
     total = first.weight * function(first.fit)
@@ -112,22 +120,37 @@ def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) ->
 def is_averaged(fit: Fit, estimates: Estimates) -> bool:
     """Whether functions of these estimates differ between the assignments of an average."""
     way = fit.way
-    return way.is_average and (estimates.prediction or way.averaging.form.errors != "two-step")
+    return way.is_average and (estimates.prediction or not way.averaging.form.shares_selection)
 
 
 def average_functions(
     fit: Fit, estimates: Estimates, functions: Functions, conf_level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return averages (q,), standard errors (q,), limits (q, 2) and the covariance (q, q)."""
-    members, groups = fit.way.averaging.interval_members, group_fits(fit)
-    centres, within = [], []
-    values, errors = [], []
+    groups, parts = group_fits(fit), []
     for group in groups:
         own = estimates.again(group.fit)
         value, gradient = functions(own)
-        centres.append(value)
-        within.append(gradient @ own.covariance @ gradient.T)
-        in_form = _in_terms(group.fit, own, gradient) @ group.jacobian
+        within = gradient @ own.covariance @ gradient.T
+        parts.append((value, _in_terms(group.fit, own, gradient), within))
+    return mixture_of(fit, groups, parts, conf_level)
+
+
+def mixture_of(
+    fit: Fit,
+    groups: list[GroupFit],
+    parts: list[tuple[Floats, Floats, Floats]],
+    conf_level: float,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return what `average_functions` does of functions known in each group.
+
+    ``parts`` are their values (q,), gradients in the group's terms (q, T), and covariance (q, q).
+    """
+    members = fit.way.averaging.interval_members
+    centres, within = [value for value, _, _ in parts], [spread for _, _, spread in parts]
+    values, errors = [], []
+    for group, (value, in_terms, _) in zip(groups, parts, strict=True):
+        in_form = in_terms @ group.jacobian
         some = members.only(group.gathered.members)
         values.append(value + (some.estimates - group.gathered.estimates) @ in_form.T)
         errors.append(np.sqrt(some.variances(in_form)))
@@ -157,7 +180,7 @@ def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
     for q in np.flatnonzero(absent.any(axis=0) & ~absent.all(axis=0)):
         for place in range(len(outcome.form.columns)):
             if np.array_equal(absent[:, q], terms[:, 1 + place] == 0.0):
-                chances[q] = term_chances(fit)[1 + place]
+                chances[q] = column_chances(fit)[place]
                 break
     return chances
 
@@ -174,11 +197,13 @@ def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
     if estimates.selection:
         places = [k, *(k + place[column] for column in fit.probit.features)]
         in_terms[:, n : n + len(places)] = gradient[:, places]
+    terms = fit.dependence_terms
     if estimates.prediction and estimates.selection:
-        (dependence,) = fit.dependence_terms
-        in_terms[:, fit.terms.index(("errors", dependence))] = gradient[:, 2 * k]
-    if estimates.transform is not None:
-        in_terms[:, fit.terms.index(("errors", "sigma"))] += gradient[:, 2 * k + 1]
+        for column, term in enumerate(terms, 2 * k):
+            in_terms[:, fit.terms.index(("errors", term))] = gradient[:, column]
+    last = fit.family.shape if estimates.shaped else "sigma"
+    if estimates.transform is not None or estimates.shaped:
+        in_terms[:, fit.terms.index(("errors", last))] += gradient[:, 2 * k + len(terms)]
     return in_terms
 
 
@@ -198,6 +223,8 @@ class MixtureRows:
         if np.all(self._selection_coef == self._selection_coef[0]):
             # Two-step estimates share a selection equation: what it gives is evaluated once.
             self._selection_coef = self._selection_coef[:1]
+        self._one_by_one = estimates.shaped or np.ndim(estimates.dependence) > 0
+        """whether a function takes the errors of one group at a time"""
         self._dependence = np.array([[own.dependence] for own in each])
         self._sigma = np.array([[own.sigma] for own in each])
         self._set_forms(np.array([own.covariance for own in each]))
@@ -231,7 +258,12 @@ class MixtureRows:
     def parts(self, level: Level, design: Floats) -> Parts:
         """Evaluate a function of both indexes; arrays broadcast to (G, b)."""
         mean, index = self._coef @ design.T, np.asarray(self._selection_coef @ design.T)
-        return level(mean, index, self._dependence, self._sigma)
+        if not self._one_by_one:
+            return level(mean, index, self._dependence, self._sigma)
+        indexes = np.broadcast_to(index, mean.shape)
+        errors = self._dependence[:, 0], self._sigma[:, 0].tolist()
+        groups = zip(mean, indexes, *errors, strict=True)
+        return _stacked([level(*group) for group in groups], mean.shape)
 
     def errors(self, design: Floats, *factors: Floats | float | None) -> Floats:
         """Return standard errors (G, b) of functions with some derivatives.
@@ -279,7 +311,22 @@ class MixtureRows:
         return mixture_quantiles(weights, parts.value, spread, ends, precision=_PRECISION)
 
     def _errors_of(self, parts: Parts, design: Floats) -> Floats:
-        return self.errors(design, parts.mean, parts.index, parts.dependence, parts.sigma)
+        several = np.ndim(parts.dependence) > 2
+        ends = [*np.moveaxis(parts.dependence, -1, 0)] if several else [parts.dependence]
+        return self.errors(design, parts.mean, parts.index, *ends, parts.sigma)
+
+
+def _stacked(parts: list[Parts], shape: tuple[int, ...]) -> Parts:
+    """Put a function's parts in G groups, (b,) each, on top of each other."""
+
+    def together(name: str) -> Any:
+        each = [np.asarray(getattr(part, name)) for part in parts]
+        own = (shape[1], *each[0].shape[1:])
+        return np.array([np.broadcast_to(value, own) for value in each])
+
+    sigma = None if parts[0].sigma is None else together("sigma")
+    names = "value", "mean", "index", "dependence", "index_index", "index_dependence"
+    return replace(parts[0], **{name: together(name) for name in names}, sigma=sigma)
 
 
 class RowLimits:

@@ -12,7 +12,6 @@ from typing import Self
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -25,8 +24,9 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Inputs, Spec, label_terms
-from heckmanfa.fit.full_form import form_of_fit, form_of_two_steps
+from heckmanfa.fit.full_form import form_of_fit, form_of_two_steps, with_equations
 from heckmanfa.fit.linear import with_linear_details
+from heckmanfa.inference.average_effects import group_fits
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores
 from heckmanfa.model.moments import Moments
@@ -232,7 +232,7 @@ class Averaging(Choose):
         spec, moments = first.spec, first.moments
         choices = _feasible(self.choices, first)
         choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-        k, m = len(choices.columns), moments.n_selected
+        k, m = len(choices.columns), moments.n_fitted
         if k > MOST_COLUMNS * m:
             raise TooFewRowsError(
                 f"an average starts from the model of all {k} columns that may predict, and that "
@@ -266,7 +266,7 @@ class Averaging(Choose):
             selecting=selecting,
         )
         chance = None
-        two_steps = "two steps" in fit.family.supports and form.errors == "likelihood"
+        two_steps = fit.family.can("two steps") and not form.shares_selection
         if two_steps and self.errors and mixture.correction == "optional":
             chance = _two_step_chance(fit, first, choices)
         outcome = AverageOutcome(self.choices, mixture, form, self.selecting, chance)
@@ -276,6 +276,10 @@ class Averaging(Choose):
         if np.all(mixture.alone[CHANCES_BY][fit.driving] >= PROBABLE):
             _warn_no_exclusion("probably predicts as well", _COULD_IDENTIFY)
         fit = _with_averages(fit, outcome, errors=self.errors)
+        details_of = fit.family.average_details
+        if details_of is not None and self.errors:
+            groups = [(group.weight, group.fit) for group in group_fits(fit)]
+            fit = replace(fit, details=details_of(fit, groups, first))
         known = "compressed data" in fit.family.supports
         if not (fit.spec.errors_differ and fit.spec.guarded and known):
             return fit
@@ -300,9 +304,10 @@ def _with_form(fit: Fit, first: FirstStep, *, both: bool) -> tuple[Fit, Form]:
     then fitted with rho = 0, and nothing can be said of the correction.
     """
     try:
-        return fit, form_of_fit(fit, both=both)
+        return fit, form_of_fit(fit, first.moments, both=both)
     except NotIdentifiedError:
-        if fit.atanh_rho is None:
+        # Only some models have one rho that could be held at 0.
+        if not fit.family.can("refits") or fit.atanh_rho is None:
             raise
     inputs = Inputs(
         replace(fit.spec, held={"rho": 0.0}, start=None),
@@ -311,7 +316,7 @@ def _with_form(fit: Fit, first: FirstStep, *, both: bool) -> tuple[Fit, Form]:
         counts=fit.row_counts,
     )
     held: Fit = fit.family.estimate(inputs)
-    form = form_of_fit(held, both=both)
+    form = form_of_fit(held, first.moments, both=both)
     warn(
         "the likelihood of all features has no maximum with rho inside (-1, 1) that standard "
         "errors could be taken from, so the correction cannot be weighed, and is left out. A "
@@ -345,16 +350,23 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     mixture, form, nan = outcome.mixture, outcome.form, float("nan")
     members, probit = outcome.members, fit.probit
     assert probit is not None
-    terms = label_terms(fit.spec, form.columns, probit, fit.spec.error_terms)
+    terms = label_terms(fit.spec, form.columns, probit, form.ends.shown)
     covariance = np.full((len(terms), len(terms)), nan)
     if errors:
         covariance = outcome.interval_members.term_covariance()[1]
-    adjusted_r2 = _adjusted_r2(fit.moments, members) if fit.family.has_imr else nan
-    imr_coef = mixture.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
-    imr = {"imr": float(imr_coef)} if fit.family.has_imr else {}
+    family = fit.family
+    of_lambda = (
+        family.has_imr and family.can("single outcome equation") and family.can("normal errors")
+    )
+    means: dict[str, float] = {"rho": mixture.rho, "sigma": mixture.sigma} | mixture.ends
+    for name in form.ends.shown:
+        if name in form.ends.correction:
+            place = form.n_slopes + form.ends.correction.index(name)
+            means.setdefault(name, float(mixture.free[place]))
+        means.setdefault(name, members.mean_of(name))
     fit = replace(
-        fit.with_errors(**imr, rho=mixture.rho, sigma=mixture.sigma),
-        adjusted_r2=adjusted_r2,
+        fit.with_errors(**{name: mean for name, mean in means.items() if name in fit.errors}),
+        adjusted_r2=_adjusted_r2(fit.moments, members) if of_lambda else nan,
         aic=nan,
         bic=nan,
         log_likelihood=None,
@@ -366,17 +378,6 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
         covariance=covariance,
     )
     return with_equations(fit, form.all_of(mixture.free))
-
-
-def with_equations(fit: Fit, estimates: Floats) -> Fit:
-    """Return the fit of an average with other coefficients, given all estimates of its form."""
-    form = fit.way.averaging.form
-    k = len(form.columns)
-    coef, selection_coef = np.zeros((2, fit.n_features))
-    coef[list(form.columns)] = estimates[1 : k + 1]
-    selection_coef[list(form.selection)] = estimates[k + 2 : form.correction]
-    fit = fit.with_equation("prediction", coef, float(estimates[0]))
-    return fit.with_equation("selection", selection_coef, float(estimates[k + 1]))
 
 
 def _adjusted_r2(moments: Moments, members: Members) -> float:

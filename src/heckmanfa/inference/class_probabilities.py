@@ -12,10 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from heckmanfa.data.arrays import Array, explain_out_of_memory, namespace
+from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.fit.ordered_cut import cuts_by
+from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.prediction import prediction_index, read_rows, selection_index
 from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.bivariate_normal import log_between
@@ -45,9 +47,22 @@ def predict_classes(fit: Fit, X: object, kind: str, missing: str) -> Array:
     with explain_out_of_memory():
         refuse_rows(X, f", kind={quoted(kind)}")
         table = read_rows(fit, X, prediction=True, selection=kind != "marginal", missing=missing)
-        mean = prediction_index(fit, table)
-        index = None if kind == "marginal" else selection_index(fit, table)
-        return log_probabilities(mean, index, fit.rho, cuts_by(fit.error_values).tolist(), kind)
+        if not fit.way.is_average:
+            return _log_of_table(fit, table, kind)
+        chances = mixed(fit, lambda own: _exp(_log_of_table(own, table, kind)), linear=False)
+        with np.errstate(divide="ignore"):
+            return namespace(chances).log(chances)
+
+
+def _log_of_table(fit: Fit, table: FeatureTable, kind: str) -> Array:
+    """Return the logarithms of the probabilities of all classes, by one set of estimates."""
+    mean = prediction_index(fit, table)
+    index = None if kind == "marginal" else selection_index(fit, table)
+    return log_probabilities(mean, index, fit.rho, cuts_by(fit.error_values).tolist(), kind)
+
+
+def _exp(logarithms: Array) -> Array:
+    return namespace(logarithms).exp(logarithms)
 
 
 def log_probabilities(

@@ -15,10 +15,12 @@ from heckmanfa.data.sample import known_flags, labelled_groups, read_weights
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.fit.treatment_details import (
+    AveragedTreatment,
     effect_estimates,
     gradient_in_terms,
     treatment_details,
 )
+from heckmanfa.inference.average_effects import group_fits, mixture_of
 from heckmanfa.inference.prediction import read_rows
 from heckmanfa.inference.rows_of_fit import column_or_values, take_column, weights_of
 from heckmanfa.model.treatment_effects import (
@@ -52,24 +54,54 @@ def average_effects(
         named = [name for name, value in passed.items() if value is not None]
         if named:
             raise InputError(f"{model}.effects needs X with {named[0]}: pass the rows as well")
-        details = treatment_details(fit)
-        known = details.effects, details.gradients, details.n_rows
-        rows: list[_Row] = [
-            (kind, None, float(value), gradient, n)
-            for kind, value, gradient, n in zip(KINDS, *known, strict=True)
-        ]
-    else:
-        rows = [*_of_rows(fit, X, treated, by, sample_weight)]
+    passed_rows = X, treated, by, sample_weight
+    rows = [*(_of_fit(fit) if X is None else _of_rows(fit, *passed_rows))]
     table = pd.DataFrame({"effect": [kind for kind, *_ in rows]})
     if by is not None:
         table["group"] = [group for _, group, *_ in rows]
+    numbers = _of_average if fit.way.is_average else _of_one_fit
+    n_rows = [n for *_, n in rows]
+    table = table.assign(**numbers(fit, rows, passed_rows, conf_level))
+    return table.assign(n_rows=[round(n) if float(n).is_integer() else n for n in n_rows])
+
+
+def _of_one_fit(fit: Fit, rows: list[_Row], passed: Any, conf_level: float) -> dict[str, Any]:
+    """Return the columns of numbers of a table of effects, by the delta method."""
     estimate = np.array([value for _, _, value, _, _ in rows])
     variance = [gradient @ fit.covariance @ gradient for _, _, _, gradient, _ in rows]
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.array(variance))
-    table = table.assign(**distribution_of(fit).columns(estimate, errors, conf_level))
-    n_rows = [n for *_, n in rows]
-    return table.assign(n_rows=[round(n) if float(n).is_integer() else n for n in n_rows])
+    return distribution_of(fit).columns(estimate, errors, conf_level)
+
+
+def _of_average(
+    fit: Fit, rows: list[_Row], passed: tuple[Any, ...], conf_level: float
+) -> dict[str, Any]:
+    """Return the same of an average: quantiles of the mixture of its assignments, and no tests."""
+    groups, parts = group_fits(fit), []
+    details = treatment_details(fit)
+    for place, group in enumerate(groups):
+        if passed[0] is not None:
+            own = [*_of_rows(group.fit, *passed)]
+            values = np.array([value for _, _, value, _, _ in own])
+            gradients = np.array([gradient for _, _, _, gradient, _ in own])
+        else:
+            assert isinstance(details, AveragedTreatment)
+            values, gradients = details.group_effects[place], details.group_gradients[place]
+        parts.append((values, gradients, gradients @ group.fit.covariance @ gradients.T))
+    estimate, errors, limits, _ = mixture_of(fit, groups, parts, conf_level)
+    nothing = np.full(len(estimate), np.nan)
+    tests = {"statistic": nothing, "p_value": nothing}
+    ends = {"ci_low": limits[:, 0], "ci_high": limits[:, 1]}
+    return {"estimate": estimate, "std_error": errors, **tests, **ends}
+
+
+def _of_fit(fit: Fit) -> Iterator[_Row]:
+    """Yield the effects of the rows of the fit."""
+    details = treatment_details(fit)
+    known = details.effects, details.gradients, details.n_rows
+    for kind, value, gradient, n in zip(KINDS, *known, strict=True):
+        yield kind, None, float(value), gradient, n
 
 
 _NAMES = {
@@ -143,7 +175,7 @@ def _of_rows(fit: Fit, X: Any, treated: Any, by: Any, sample_weight: Any) -> Ite
         raise InputError("X has no rows to average effects over")
     x, z = (
         np.column_stack([np.ones(n), host(table.source(columns).take(0, n, columns))])
-        for columns in ([*fit.features], [*fit.probit.features])
+        for columns in (fit.equation, [*fit.probit.features])
     )
     weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
     known, used = None, weight > 0

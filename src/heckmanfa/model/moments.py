@@ -112,6 +112,11 @@ class Moments:
         tail = [len(self.columns) + 1] * imr + [len(self.columns) + 2] * outcome
         return subset_factor(self.factor, [0, *self.places(features), *tail])
 
+    @property
+    def mean_deltas(self) -> tuple[float, ...]:
+        """Mean of delta of each outcome equation."""
+        return (self.mean_delta,)
+
     def designs(self, features: Positions) -> list[tuple[str, list[str], Floats]]:
         """Return where each prediction equation is fitted, its first columns, and its factor.
 

@@ -96,6 +96,12 @@ class RegimeMoments(Moments):
         smaller = min(self.treated.n_selected, self.untreated.n_selected)
         return self.n_rows if self.shared else smaller
 
+    @property
+    def mean_deltas(self) -> tuple[float, ...]:
+        """Mean of delta of each outcome equation."""
+        own = self.treated.mean_delta, self.untreated.mean_delta
+        return super().mean_deltas if self.shared else own
+
     def designs(self, features: Positions) -> list[tuple[str, list[str], Floats]]:
         """Return the factors of both designs, or that of one with the treatment as a column."""
         one, zero = (

@@ -156,22 +156,20 @@ class AssignmentWeights:
         return None if self.correction is None else self.correction[CHANCES_BY]
 
     @property
-    def _rho_place(self) -> int:
-        """Which of the terms is rho."""
-        return -1 if self.form.errors == "binary" else -2
-
-    @property
     def component_rho(self) -> Floats:
         """(C,) rho of the average's components."""
-        return np.asarray(self.members.terms[:-1, self._rho_place])
+        return np.asarray(self.members.terms[:-1, self.form.place_of("rho")])
 
     @cached_property
     def rho_interval(self) -> tuple[float, float] | None:
-        """Where rho lies with 95%, by the mixture of the assignments; None in a window."""
-        if self.mixture.rho_range is not None:
+        """Where rho lies with 95%, by the mixture of the assignments; None in a window.
+
+        None as well where there is not one rho.
+        """
+        if self.mixture.rho_range is not None or "rho" not in self.form.ends.shown:
             return None
         chance = math.nan if self.corrected is None else self.corrected
-        low, high = interval_of(self.members, self._rho_place, chance)
+        low, high = interval_of(self.members, self.form.place_of("rho"), chance)
         return max(low, -1.0), min(high, 1.0)
 
     @property
@@ -311,10 +309,10 @@ def _chosen_weight(fit: Fit, form: Form, mixture: Average) -> float | None:
     states = np.array([mixture.leading_states[0], *[own] * len(held)])
     states[1:, -2] = held
     members = Members(form, states, np.ones(len(states)))
-    rho = members.terms[:, form.correction + (form.errors != "binary")]
     criterion = mixture.criteria(form, states, members.costs)["bic"]
     if mixture.rho_range is not None:
         low, high = mixture.rho_range
+        rho = form.error_terms(members.estimates)["rho"]
         criterion[(rho < low) | (rho > high)] = np.inf
     relative = np.exp(-0.5 * (criterion[1:] - criterion[0]))
     weight = float(mixture.best_weight["bic"] * relative.sum())

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
+from heckmanfa.model.student_problem import DF
 from heckmanfa.results.distribution import check_level, distribution_of, tails
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
@@ -148,17 +150,44 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
     frame["correction"], frame["index"] = states[:, -2], states[:, -1]
     frame["weight"] = mixture.leading_weight
     frame = frame.assign(**mixture.criteria(form, states, mixture.leading_cost))
-    frame["rho"] = mixture.leading_rho
-    # The test of the correction is made on its own scale: beta_H, or atanh rho.
     members = Members(form, states, mixture.leading_weight)
-    gradient = np.eye(len(form.estimates))[[form.correction]]
-    values, error = members.estimates[:, form.correction], members.variances(gradient)[:, 0] ** 0.5
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if form.shows_imr:
-            frame["imr"] = members.terms[:, form.correction]
-        frame["imr_statistic"] = np.where(states[:, -2], values / error, np.nan)
-    frame["imr_p_value"] = distribution_of(fit).p_value(frame["imr_statistic"].to_numpy())
-    return frame
+    values = form.error_terms(members.estimates)
+    for name in form.ends.averaged:
+        if name.startswith("rho"):
+            frame[name] = mixture.leading_rho if name == "rho" else values[name]
+    for name in form.ends.shown:
+        if name.startswith("imr"):
+            frame[name] = values[name]
+    return frame.assign(**_tests_of_correction(fit, members))
+
+
+def _tests_of_correction(fit: Fit, members: Members) -> dict[str, Floats]:
+    """Test the correction in each assignment on its own scale: beta_H, or atanh rho.
+
+    One parameter has a z value; several have the chi2 of all of them.
+    """
+    form, distribution = members.form, distribution_of(fit)
+    held, c = members.states[:, -2], form.n_corrections
+    own = slice(form.correction, form.correction + c)
+    values = members.estimates[:, own]
+    if c == 1:
+        error = members.variances(np.eye(len(form.estimates))[own])[:, 0] ** 0.5
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = np.where(held, values[:, 0] / error, np.nan)
+        return {"imr_statistic": statistic, "imr_p_value": distribution.p_value(statistic)}
+    eye, pairs = np.eye(len(form.estimates))[own], [*combinations_with_replacement(range(c), 2)]
+    variance = np.zeros((len(values), c, c))
+    # Covariances follow from the variances of sums.
+    of_sums = members.variances(np.array([eye[a] + eye[b] for a, b in pairs]))
+    for (a, b), of_sum in zip(pairs, of_sums.T, strict=True):
+        variance[:, a, b] = variance[:, b, a] = of_sum
+    single = np.einsum("naa->na", variance) / 4.0
+    variance = (variance - single[:, :, None] - single[:, None, :]) / 2.0
+    statistic, p_value = np.full((2, len(values)), np.nan)
+    inverse = np.linalg.inv(variance[held])
+    statistic[held] = np.einsum("na,nab,nb->n", values[held], inverse, values[held])
+    p_value[held] = distribution.joint_p_value(statistic[held], c)
+    return {"correction_statistic": statistic, "correction_p_value": p_value}
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +205,9 @@ class TermMixture:
     def of(cls, fit: Fit) -> TermMixture:
         """Return the mixtures of the rows of ``fit.terms`` that `averaged_terms` marks."""
         members, averaged = fit.way.averaging.interval_members, averaged_terms(fit)
-        return cls(members.weights, members.terms[:, averaged], members.term_errors[:, averaged])
+        # Degrees of freedom may be infinite; their interval is that of their root's inverse.
+        centres = np.nan_to_num(members.terms[:, averaged], posinf=0.0)
+        return cls(members.weights, centres, members.term_errors[:, averaged])
 
     @cached_property
     def std_errors(self) -> Floats:
@@ -218,12 +249,47 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     mixture, averaged, chances = TermMixture.of(fit), averaged_terms(fit), term_chances(fit)
     limits = mixture.intervals(tails(conf_level), distribution.df, chances[averaged])
     # Quantiles may lie beyond any correlation, or below any deviation.
-    for place, term in enumerate(reversed(fit.family.error_terms), 1):
-        limits[-place] = limits[-place].clip(term.lowest, term.highest)
+    first = len(limits) - len(fit.way.averaging.form.ends.shown)
+    for term in fit.family.error_terms:
+        if term.name in fit.way.averaging.form.ends.shown:
+            place = first + fit.way.averaging.form.ends.shown.index(term.name)
+            limits[place] = limits[place].clip(term.lowest, term.highest)
     table.loc[averaged, ["statistic", "p_value"]] = np.nan
     table.loc[averaged, "std_error"] = mixture.std_errors
     table.loc[averaged, ["ci_low", "ci_high"]] = limits
+    _on_own_scale(fit, table, conf_level)
+    # Nothing identifies the intercept of a series.
+    table.loc[np.isnan(estimates), ["std_error", "ci_low", "ci_high"]] = np.nan
     return table.assign(chance=chances)
+
+
+def _on_own_scale(fit: Fit, table: pd.DataFrame, conf_level: float) -> None:
+    """Put in the interval of degrees of freedom: that of their root's inverse, turned around."""
+    members, form = fit.way.averaging.interval_members, fit.way.averaging.form
+    if DF.name not in form.ends.names:
+        return
+    place = form.correction + form.ends.names.index(DF.name)
+    error = np.sqrt(members.variances(np.eye(len(form.estimates))[[place]]))
+    values = members.estimates[:, [place]]
+    ends = mixture_quantiles(
+        members.weights, values, error, tails(conf_level), distribution_of(fit).df
+    )[0]
+    row = (table["equation"] == "errors") & (table["term"] == DF.name)
+    table.loc[row, ["ci_low", "ci_high"]] = [DF.back(end) for end in ends[::-1]]
+    if not np.isfinite(members.terms[:, form.place_of(DF.name)]).all():
+        table.loc[row, "std_error"] = np.nan
+
+
+def column_chances(fit: Fit) -> Floats:
+    """Return the chance of each column of an average's equation to predict, (k,).
+
+    NaN for what every assignment holds, and with sampling weights.
+    """
+    mixture, columns = fit.way.averaging.mixture, fit.equation
+    if has_pseudo_weights(fit):
+        return np.full(len(columns), np.nan)
+    shares = mixture.shares[CHANCES_BY][columns]
+    return np.where(np.isin(columns, mixture.choices.always), np.nan, shares)
 
 
 def term_chances(fit: Fit) -> Floats:
@@ -231,22 +297,19 @@ def term_chances(fit: Fit) -> Floats:
 
     NaN for what every assignment holds, or none, and with sampling weights.
     """
-    mixture = fit.way.averaging.mixture
+    mixture, form = fit.way.averaging.mixture, fit.way.averaging.form
     chances = np.full(len(fit.terms), np.nan)
     if has_pseudo_weights(fit):
         return chances
-    columns = [*fit.equation]
-    shares = np.where(
-        np.isin(columns, mixture.choices.always), np.nan, mixture.shares[CHANCES_BY][columns]
-    )
-    chances[1 : 1 + len(columns)] = shares
+    for span in form.outcomes:
+        chances[span[1:]] = column_chances(fit)
     if mixture.selection_shares is not None and fit.probit is not None:
         selects = [*fit.probit.features]
-        start = 2 + len(columns)
-        chances[start : start + len(selects)] = mixture.selection_shares[CHANCES_BY][selects]
+        chances[form.selecting[1:]] = mixture.selection_shares[CHANCES_BY][selects]
     if mixture.correction == "optional" and mixture.rho_range is None:
-        ends = [term in (("errors", "imr"), ("errors", "rho")) for term in fit.terms]
-        chances[ends] = mixture.correction_share[CHANCES_BY]
+        for name in form.ends.shown:
+            if name in form.ends.correction or name.startswith(("imr", "rho")):
+                chances[form.place_of(name)] = mixture.correction_share[CHANCES_BY]
     return chances
 
 
@@ -254,12 +317,16 @@ def all_features_terms(fit: Fit) -> Floats:
     """Return estimates and standard errors of the model with everything in it, (T, 2)."""
     form = fit.way.averaging.form
     whole = Members(form, form.everything()[None], np.ones(1))
-    return np.column_stack([whole.terms[0], whole.term_errors[0]])
+    both = np.column_stack([whole.terms[0], whole.term_errors[0]])
+    constants = [i for i, (name, _) in enumerate(fit.terms) if name != "errors"]
+    unknown = [i for i in constants[:1] if np.isnan(fit.equations[fit.terms[i][0]].intercept)]
+    both[unknown] = np.nan
+    return both
 
 
 def averaged_terms(fit: Fit) -> Mask:
     """Which rows of ``fit.terms`` are averages: all but the selection equation of two steps."""
-    refitted = fit.way.averaging.form.errors != "two-step"
+    refitted = not fit.way.averaging.form.shares_selection
     return np.array([refitted or equation != "selection" for equation, _ in fit.terms])
 
 

@@ -142,10 +142,14 @@ class NullDistribution:
         if statistic < 0:
             why = "the covariance of the estimates is not positive definite"
             return Wald(nan, q, nan, self.df, why)
+        p_value = float(self.joint_p_value(statistic, q))
+        return Wald(statistic if self.df is None else statistic / q, q, p_value, self.df)
+
+    def joint_p_value(self, statistic: Any, q: int) -> Any:
+        """Return p-values of Wald statistics of q estimates, before they are divided by q."""
         if self.df is None:
-            return Wald(statistic, q, float(stats.chi2.sf(statistic, q)))
-        statistic /= q
-        return Wald(statistic, q, float(stats.f.sf(statistic, q, self.df)), self.df)
+            return stats.chi2.sf(statistic, q)
+        return stats.f.sf(statistic / q, q, self.df)
 
 
 def check_level(conf_level: float) -> None:

@@ -320,8 +320,8 @@ def _by_form(form: Form, states: Mask) -> tuple[Floats, Floats]:
     corrected[:, -2:] = True, False
     estimates = Members(form, corrected, np.ones(len(states))).estimates
     coef = np.full((len(states), form.n_features), np.nan)
-    coef[:, list(form.columns)] = estimates[:, 1 : 1 + len(form.columns)]
-    rho = np.tanh(estimates[:, form.correction])
+    coef[:, list(form.columns)] = estimates[:, form.outcomes[0][1:]]
+    rho = form.error_terms(estimates)["rho"]
     return coef, rho if form.knows_correction else np.full(len(states), np.nan)
 
 

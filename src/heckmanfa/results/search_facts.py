@@ -14,7 +14,7 @@ from heckmanfa.results.facts import Fact, Level
 from heckmanfa.search.averaging.weights import ALL_FEATURES_SHARE
 from heckmanfa.search.goal import KEPT
 from heckmanfa.search.searched import ExactRefits, HonestSplits, Search, SearchOutcome
-from heckmanfa.text.chances import BY, COVERAGE, HIGH
+from heckmanfa.text.chances import BY, COVERAGE, HIGH, NOT_SIMULATED
 from heckmanfa.text.labels import said
 from heckmanfa.text.option_words import instead, told
 from heckmanfa.text.wording import CRITERIA, count, number, percent, plural, true_minus, window_text
@@ -307,7 +307,10 @@ def _coverage(fit: Fit) -> str:
     averaging = fit.way.averaging
     if averaging.mixture.all_features_share < ALL_FEATURES_SHARE:
         return _LESS
-    return COVERAGE[averaging.form.errors]
+    form = averaging.form
+    single = form.equations == ("prediction", "selection") and not form.shown
+    simulated = single or (form.errors == "binary" and fit.family.has_classes)
+    return COVERAGE[form.errors] if simulated else NOT_SIMULATED
 
 
 def _of_average(fit: Fit) -> list[Fact]:

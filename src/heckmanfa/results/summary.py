@@ -278,7 +278,8 @@ def _log_facts(fit: Fit) -> list[tuple[str, str]]:
 def _criteria(fit: Fit) -> list[tuple[str, str]]:
     aic, bic = f"{fit.aic:.2f}", f"{fit.bic:.2f}"
     judged = [("AIC", aic), ("BIC", bic)] if not fit.way.is_average else average_facts(fit)
-    return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged] if fit.family.has_imr else judged
+    known = fit.family.has_imr and not (fit.way.is_average and np.isnan(fit.adjusted_r2))
+    return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged] if known else judged
 
 
 def _rho_facts(fit: Fit) -> list[tuple[str, str]]:

@@ -21,7 +21,9 @@ from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.fit_facts import cluster_facts, maxima_facts, validity_facts
 from heckmanfa.results.fit_tests import selection_test, why_untested
 from heckmanfa.results.reports import Printed, Report
+from heckmanfa.results.search_facts import search_facts
 from heckmanfa.results.summary import Summary, rows_left_out, summarize
+from heckmanfa.text.chances import BY, CHANCES_BY, says
 from heckmanfa.text.labels import said_all
 from heckmanfa.text.wording import capitalised, listed, number, percent
 
@@ -131,10 +133,12 @@ def diagnose_treatment(
     )
     names = tuple(fit.spec.feature_names(instruments))
     measured = TreatmentDiagnostics(names, test, together, ratio, each, treated, untreated)
+    averaged = fit.way.is_average
     facts = [
         *validity_facts(fit),
+        *(search_facts(fit) if fit.way.searched else []),
         _instrument_fact(measured),
-        *_rho_facts(fit, measured),
+        *(_chance_facts(fit) if averaged else _rho_facts(fit, measured)),
         *(maxima_facts(fit) if fit.family.can("single rho") else []),
         _overlap_fact(measured),
         *([] if share_outside is None else [_outside_fact(share_outside)]),
@@ -203,6 +207,22 @@ def _rho_facts(fit: Fit, measured: TreatmentDiagnostics) -> list[Fact]:
     return facts
 
 
+def _chance_facts(fit: Fit) -> list[Fact]:
+    """Say how much of the weight of an average holds the correction, in place of a test."""
+    mixture = fit.way.averaging.mixture
+    if mixture.correction != "optional":
+        return []
+    chance = mixture.correction_share[CHANCES_BY]
+    meaning = {
+        "sure": "Treatment depends on what the outcome depends on: least squares is biased.",
+        "unknown": "It cannot be told whether treatment depends on what the outcome depends on.",
+        "no sign": "There is no sign that treatment is other than as by lot.",
+    }[says(chance)]
+    value = f"in {percent(chance, 0)} of the {BY} weight"
+    label = f"{listed([*fit.way.averaging.form.ends.correction])} needed"
+    return [Fact("chance_of_correction", "ok", value, meaning, label, sentence=meaning)]
+
+
 def _overlap_fact(measured: TreatmentDiagnostics) -> Fact:
     """Compare the probabilities of treatment of both groups."""
     (low1, high1), (low0, high0) = measured.treated_range, measured.untreated_range
@@ -221,7 +241,7 @@ def _outside_fact(share: float) -> Fact:
     return Fact("outside_range", level, percent(share), meaning, "rows outside the range")
 
 
-def effect_section(effects: pd.DataFrame, conf_level: float) -> Section:
+def effect_section(effects: pd.DataFrame, conf_level: float, *, averaged: bool = False) -> Section:
     """Return the effects of the rows of the fit as a part of a summary."""
     percents = f"{100 * conf_level:g}%"
     table = pd.DataFrame(
@@ -235,6 +255,11 @@ def effect_section(effects: pd.DataFrame, conf_level: float) -> Section:
         }
     )
     note = "Standard errors are by the delta method, and take the rows as given."
+    if averaged:
+        note = (
+            "Intervals are quantiles over the assignments, so they allow for the choice of "
+            "features; they take the rows as given."
+        )
     return Section("Average effects of treatment", table=table, notes=(note,))
 
 
@@ -247,5 +272,6 @@ def summarize_treatment(
     notes = [f"{n} rows left out: {words}." for words, n in rows_left_out(fit).items()]
     ordered = sorted(facts, key=lambda fact: fact.level != "problem")
     notes = [fact.sentence for fact in ordered if fact.sentence] + notes
-    sections = (effect_section(effects, conf_level), *whole.sections)
+    own = effect_section(effects, conf_level, averaged=fit.way.is_average)
+    sections = (own, *whole.sections)
     return replace(whole, notes=notes, sections=sections)

@@ -155,17 +155,21 @@ def read_choices(
     default_groups: Sequence[Sequence[str]] = (),
     max_features: int | None = None,
     selecting: bool = False,
+    features: str = "prediction_features",
 ) -> Choices:
     """Resolve the user's constraints on a search of the prediction equation.
 
     ``candidates`` are the columns that may predict. ``default_groups`` are the dummies of each
     column of the data, which form a group unless ``feature_groups`` names one of them; dummies that
-    may not predict are left out. The other parameters are those of the searching estimators.
+    may not predict are left out. ``features`` is the parameter that lists the candidates. The
+    other parameters are those of the searching estimators.
 
     With ``selecting``, the constraints are those on the selection equation. Groups are then left
     without the columns that may not drive selection.
     """
     names, groups = _PREDICTION, _groups(table, feature_groups)
+    if features != "prediction_features":
+        names = replace(names, features=option(features))
     if selecting:
         names = _SELECTION
         may = {*candidates}

@@ -6,9 +6,15 @@ What may be left out, the free parameters, are the slopes of the candidates and 
 beta_H in two steps, atanh rho in a likelihood. With V^-1 = R'R for these, an assignment is a
 regression of R theta-hat on the columns of R that it holds.
 
+The correction may be several parameters, which come and go together: those of both regimes of a
+switching regression, or the terms of a series. Of several outcome equations, a candidate has a
+slope in each, and is in all of them or in none. All else is in every assignment, and follows the
+free parameters: intercepts, an effect of treatment, scales, steps between cut points (`ends`).
+
 One more column may be held, the index R (g, 0), where g are the coefficients of the candidates in
 the selection equation: what drives selection moves the outcome too, in the same proportions. Held
-with coefficient b, it adds b g_j to the effect of every candidate j.
+with coefficient b, it adds b g_j to the effect of every candidate j. There is one for each outcome
+equation, held together.
 
 If both equations are searched, the slopes of the selection equation are free parameters as well.
 The index then holds only what drives selection; its g are those of the model with everything in it.
@@ -26,7 +32,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,32 +52,31 @@ from heckmanfa.model.linalg import (
 )
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
+from heckmanfa.search.ends import Ends, Errors
 from heckmanfa.text.option_words import option
 
-# How far the log scale of an assignment may lie from that of the model of everything.
-_REACH = 20.0
-
-Errors = Literal["two-step", "likelihood", "binary"]
-"""what the last estimates of a form are: beta_H and log s, with sigma^2 = s^2 + beta_H^2 times the
-mean of delta; atanh rho and log sigma; or atanh rho alone, since sigma is known, as that of a
-binary outcome is"""
+EquationColumns = Literal["prediction", "selection", "none"]
 _BATCH_BYTES = 2**25
 
 
-def wald_excess(estimate: float, variance: float, log_likelihood: float, apart: float) -> float:
+def wald_excess(estimate: Any, variance: Any, log_likelihood: float, apart: float) -> float:
     """Return by how much the correction's Wald statistic exceeds the likelihood ratio.
 
-    ``apart`` is the log-likelihood with rho = 0, in which both equations are fitted apart.
+    ``estimate`` and ``variance`` may be those of several parameters, (c,) and (c, c). ``apart`` is
+    the log-likelihood with rho = 0, in which both equations are fitted apart.
     """
-    return float(estimate**2 / variance - max(2.0 * (log_likelihood - apart), 0.0))
+    theta, own = np.atleast_1d(estimate), np.atleast_2d(variance)
+    wald = float(theta @ np.linalg.solve(own, theta))
+    return wald - max(2.0 * (log_likelihood - apart), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
     """Estimates of everything, theta-hat, and their covariance V.
 
-    The d estimates are the prediction equation (intercept, k candidates), the selection equation
-    (intercept, p features), the correction, and the scale of the errors unless that is known.
+    The d estimates are the coefficients of all equations, such as the prediction equation
+    (intercept, k candidates) and the selection equation (intercept, p features); the correction;
+    and what follows it, such as the scale of the errors.
     """
 
     columns: tuple[int, ...]
@@ -99,6 +105,12 @@ class Form:
     """the candidates that the index may hold; None is all of them"""
     known_sigma: float | None = None
     """the scale of a numeric outcome's errors, where it is known; that of a binary one's is 1"""
+    equations: tuple[EquationColumns, ...] = ("prediction", "selection")
+    """which columns each equation has: the candidates, the selection features, or none"""
+    shown: tuple[str, ...] = ()
+    """error terms that tables have; empty if they are those of a single outcome equation"""
+    mean_deltas: tuple[float, ...] = ()
+    """mean of delta of each regime, if there are several"""
 
     @classmethod
     def of_slopes(
@@ -120,42 +132,94 @@ class Form:
         both = tuple(columns), tuple(selection)
         return cls(*both, n_features, n_selected, errors, estimates, whole)
 
-    @property
-    def knows_scale(self) -> bool:
-        """Whether the scale of the errors is known, and not among the estimates."""
-        return self.errors == "binary"
+    @cached_property
+    def ends(self) -> Ends:
+        """What the last estimates are."""
+        deltas = self.mean_deltas or (self.mean_delta,)
+        last = self.estimates[self.correction :]
+        return Ends.of(self.errors, self.shown, deltas, self.known_sigma, last)
+
+    @cached_property
+    def spans(self) -> tuple[range, ...]:
+        """Where the coefficients of each equation are among the estimates, intercept first."""
+        sizes = {"prediction": len(self.columns), "selection": len(self.selection), "none": 0}
+        ends = np.cumsum([0, *(1 + sizes[columns] for columns in self.equations)])
+        return tuple(range(a, b) for a, b in pairwise(ends.tolist()))
 
     @property
-    def shows_imr(self) -> bool:
-        """Whether beta_H is among the terms: that of a binary outcome would be rho."""
-        return not self.knows_scale or self.known_sigma is not None
+    def outcomes(self) -> list[range]:
+        """Where the outcome equations are: one, or one for each regime."""
+        return self._spans_of("prediction")
+
+    @property
+    def selecting(self) -> range:
+        """Where the selection equation is."""
+        return self._spans_of("selection")[0]
+
+    def _spans_of(self, columns: EquationColumns) -> list[range]:
+        own = zip(self.equations, self.spans, strict=True)
+        return [span for kind, span in own if kind == columns]
+
+    @property
+    def n_equations(self) -> int:
+        """Number of outcome equations, r."""
+        return self.equations.count("prediction")
+
+    @property
+    def n_corrections(self) -> int:
+        """Number of parameters of the correction, c."""
+        return len(self.ends.correction)
+
+    @property
+    def n_slopes(self) -> int:
+        """Number of slopes of outcome equations, r k: the free parameters begin with these."""
+        return self.n_equations * len(self.columns)
+
+    @property
+    def shares_selection(self) -> bool:
+        """Whether all assignments have the same selection equation, fitted before."""
+        return self.errors in ("two-step", "series")
 
     @property
     def n_fixed(self) -> int:
         """Number of parameters that every assignment has, as criteria count them.
 
-        It is the intercept of the prediction equation; if both equations are searched, that of the
-        selection equation and the scale of the errors are counted, too.
+        They are the intercepts of outcome equations, and an effect of treatment; if both equations
+        are searched, that of the selection equation and other parameters of the errors are
+        counted, too.
         """
-        return 1 if not self.searched else 2 + (not self.knows_scale)
+        constants = len(self.equations) - 1
+        return constants if not self.searched else constants + 1 + len(self.ends.others)
 
     @property
     def correction(self) -> int:
-        """Position of the correction among the estimates."""
-        return len(self.columns) + len(self.selection) + 2
+        """Position of the correction among the estimates: coefficients come before it."""
+        return self.spans[-1].stop
 
-    @property
+    @cached_property
     def free(self) -> list[int]:
-        """Positions of the f free parameters: k slopes, the correction, s selection slopes."""
-        first = len(self.columns) + 2
-        places = {column: first + place for place, column in enumerate(self.selection)}
-        searched = [places[column] for column in self.searched]
-        return [*range(1, first - 1), self.correction, *searched]
+        """Positions of the f free parameters: r k slopes, the correction, s selection slopes."""
+        slopes = [place for span in self.outcomes for place in span[1:]]
+        corrections = range(self.correction, self.correction + self.n_corrections)
+        places = dict(zip(self.selection, self.selecting[1:], strict=True))
+        return [*slopes, *corrections, *(places[column] for column in self.searched)]
 
     def places_in(self, n_states: int) -> list[int]:
         """Where states of this length, as `Members` has them, hold each free parameter."""
         searched = [self.n_features + column for column in self.searched]
-        return [*self.columns, n_states - 2, *searched]
+        corrections = [n_states - 2] * self.n_corrections
+        return [*self.columns * self.n_equations, *corrections, *searched]
+
+    def free_of(self, column: int) -> list[int]:
+        """Which free parameters a column is: a slope in each outcome equation, or in selection.
+
+        Column c of the selection equation is column K + c.
+        """
+        if column >= self.n_features:
+            first = self.n_slopes + self.n_corrections
+            return [first + self.searched.index(column - self.n_features)]
+        place, k = self.columns.index(column), len(self.columns)
+        return [equation * k + place for equation in range(self.n_equations)]
 
     def state_of(self, mask: Mask, selecting: Mask | None = None) -> Mask:
         """Return the state, as `Members` has them, that holds some columns and the correction.
@@ -176,13 +240,21 @@ class Form:
         return state
 
     @cached_property
-    def direction(self) -> Floats:
-        """(f,) of the index: selection coefficients of the drivers, and zero elsewhere."""
-        first = len(self.columns) + 2
-        of_selection = dict(zip(self.selection, self.estimates[first:], strict=False))
+    def directions(self) -> Floats:
+        """(r, f) of the indexes: selection coefficients of the drivers, and zero elsewhere."""
+        slopes_of = self.estimates[self.selecting[1:]]
+        of_selection = dict(zip(self.selection, slopes_of, strict=True))
         drivers = self.columns if self.drivers is None else self.drivers
         slopes = [of_selection.get(c, 0.0) if c in drivers else 0.0 for c in self.columns]
-        return np.array([*slopes, *[0.0] * (1 + len(self.searched))])
+        directions, k = np.zeros((self.n_equations, len(self.free))), len(self.columns)
+        for equation, own in enumerate(directions):
+            own[equation * k : (equation + 1) * k] = slopes
+        return directions
+
+    @property
+    def drives(self) -> Mask:
+        """(k,) which candidates the index has."""
+        return np.asarray(self.directions[0, : len(self.columns)] != 0.0)
 
     @cached_property
     def root(self) -> Floats:
@@ -200,9 +272,8 @@ class Form:
     def moves(self) -> Floats:
         """(d, f) likewise, zero for those that stay: the probit's, in two steps."""
         moves = self.response.copy()
-        if self.errors == "two-step":
-            first = len(self.columns) + 1
-            moves[first : self.correction] = 0.0
+        if self.shares_selection:
+            moves[list(self.selecting)] = 0.0
         return moves
 
     @cached_property
@@ -217,85 +288,44 @@ class Form:
         away = free - self.estimates[self.free]
         return np.asarray(self.estimates + away @ self.moves.T)
 
-    def error_terms(self, correction: Floats, log_scale: Floats) -> tuple[Floats, Floats]:
-        """Return rho and sigma, given the correction and the log scale (of any shape)."""
-        log_scale = self._within_reach(log_scale)
-        if self.errors == "two-step":
-            sigma = np.sqrt(np.exp(2.0 * log_scale) + self.mean_delta * correction**2)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.asarray(correction / sigma), sigma
-        return np.tanh(correction), np.exp(log_scale)
+    def error_terms(self, estimates: Floats) -> dict[str, Floats]:
+        """Return all error terms by name, (...,), given all estimates, (..., d)."""
+        return self.ends.values(estimates[..., self.correction :])
 
-    def log_scale(self, estimates: Floats) -> Floats:
-        """Return the log scale, (...,), of estimates (..., d)."""
-        if self.knows_scale:
-            return np.full(estimates.shape[:-1], np.log(self.known_sigma or 1.0))
-        return self._within_reach(estimates[..., -1])
-
-    def _within_reach(self, log_scale: Floats) -> Floats:
-        """Keep the scale finite where nothing identifies the correction, which it follows."""
-        if self.knows_scale:
-            return log_scale
-        own = self.estimates[-1]
-        return np.asarray(np.clip(log_scale, own - _REACH, own + _REACH))
-
-    def holds_at(self, rho: Floats) -> Mask:
-        """Whether the form of a likelihood holds for assignments with these rho.
-
-        Near the bounds of rho it does not, unless the model of everything lies there. That of two
-        steps is a regression's, which has no bounds.
-        """
-        if self.errors == "two-step":
-            return np.ones(np.shape(rho), dtype=bool)
-        own = abs(np.tanh(self.estimates[self.correction]))
-        return np.asarray(np.abs(rho) <= max(LARGEST_RHO, own * (1.0 + 1e-12)))
-
-    def misfits(self, rho: Floats) -> Mask:
-        """Whether these rho are not correlations, or the form does not hold for them."""
-        return np.asarray((np.abs(rho) >= 1.0) | ~self.holds_at(rho))
+    def place_of(self, name: str) -> int:
+        """Which of the terms an error term is."""
+        return self.correction + self.ends.shown.index(name)
 
     def terms(self, estimates: Floats) -> Floats:
         """Return what tables show, (..., T), given all estimates (..., d).
 
-        They are both equations, then beta_H where it is shown, rho, and sigma unless it is known.
+        They are all equations, and the error terms.
         """
-        correction = estimates[..., self.correction]
-        rho, sigma = self.error_terms(correction, self.log_scale(estimates))
-        imr = correction if self.errors == "two-step" else rho * sigma
-        ends = [imr] * self.shows_imr + [rho] + [sigma] * (not self.knows_scale)
-        shown = estimates[..., : self.correction]
-        return np.concatenate([shown, np.stack(ends, axis=-1)], axis=-1)
+        at = self.correction
+        shown = self.ends.shown_at(estimates[..., at:])
+        return np.concatenate([estimates[..., :at], shown], axis=-1)
 
     def term_slopes(self, estimates: Floats) -> Floats:
-        """Return derivatives of the last terms in the last estimates.
-
-        (..., 3, 2); there is one column where the scale is known, and a row for what is shown.
-        """
-        correction = estimates[..., self.correction]
-        rho, sigma = self.error_terms(correction, self.log_scale(estimates))
-        zeros, ones = np.zeros_like(rho), np.ones_like(rho)
-        if self.errors != "two-step":
-            bend = 1.0 - rho**2
-            rows = [[sigma * bend, rho * sigma], [bend, zeros], [zeros, sigma]]
-        else:
-            rest = np.exp(2.0 * self.log_scale(estimates)) / sigma
-            in_rho = rest / sigma**2
-            rows = [[ones, zeros], [in_rho, -correction * in_rho]]
-            rows += [[self.mean_delta * correction / sigma, rest]]
-        shown = rows[not self.shows_imr : 3 - self.knows_scale]
-        width = 2 - self.knows_scale
-        return np.stack([np.stack(row[:width], axis=-1) for row in shown], axis=-2)
+        """Return derivatives of the last terms in the last estimates, (..., E, e)."""
+        return self.ends.slopes_at(estimates[..., self.correction :])
 
     @cached_property
     def slopes(self) -> tuple[tuple[int, ...], list[int]]:
         """Columns whose slopes may be left out, in order, and their positions among the estimates.
 
-        Column c of the selection equation is column K + c, as in `choices.join_equations`.
+        Column c of the selection equation, or of the second outcome equation, is column K + c, as
+        in `choices.join_equations` and `choices.in_each_equation`.
         """
-        columns = (*self.columns, *(self.n_features + column for column in self.searched))
-        places = [place for place in self.free if place != self.correction]
+        after = [self.columns] * (self.n_equations - 1) + [self.searched]
+        columns = (*self.columns, *(self.n_features + c for some in after for c in some))
+        places = [place for place in self.free if place < self.correction]
         order = np.argsort(columns, kind="stable")
         return tuple(columns[i] for i in order), [places[i] for i in order]
+
+    @property
+    def n_searched(self) -> int:
+        """Number of equations whose slopes may be left out."""
+        return self.n_equations + bool(self.searched)
 
     @property
     def slope_covariance(self) -> Floats:
@@ -341,7 +371,7 @@ class Form:
         factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates[places]
         return Moments(
             columns=columns,
-            n_features=self.n_features * (2 if self.searched else 1),
+            n_features=self.n_features * self.n_searched,
             factor=factor,
             factor_delta=np.zeros((k + 2, k + 2)),
             n_selected=self.n_selected,

@@ -239,27 +239,30 @@ class FullModel:
 def without_collinear(
     choices: Choices, moments: Moments, labels: Sequence[str], on_collinear: OnProblem
 ) -> Choices:
-    """Refuse or drop candidates that are collinear among the selected rows.
+    """Refuse or drop candidates that are collinear where they are fitted.
 
     All candidates must fit into one model. Those that are always in come first, and stay.
     """
-    free = [column for unit in choices.units for column in unit]
-    columns = [*choices.always, *free]
-    dependent = dependencies(moments.subset(columns, imr=False, outcome=False))
-    if not dependent:
-        return choices
-    error = collinear_error(
-        dependent,
-        ["constant", *(labels[column] for column in columns)],
-        columns,
-        "the search fits all features that may predict at once, and they are collinear among the "
-        "selected rows",
-        f"Leave some out with {option('never', [...])}{OR_DROP}.",
-    )
-    if on_collinear != "drop":
-        raise error
-    say_dropped(error.columns, labels, error.reason)
-    return choices.without_columns(error.columns)
+    for number in range(len(moments.designs(choices.columns))):
+        free = [column for unit in choices.units for column in unit]
+        columns = [*choices.always, *free]
+        where, first, root = moments.designs(columns)[number]
+        dependent = dependencies(root)
+        if not dependent:
+            continue
+        error = collinear_error(
+            dependent,
+            [*first, *(labels[column] for column in columns)],
+            columns,
+            "the search fits all features that may predict at once, and they are collinear "
+            f"{where}",
+            f"Leave some out with {option('never', [...])}{OR_DROP}.",
+        )
+        if on_collinear != "drop":
+            raise error
+        say_dropped(error.columns, labels, error.reason)
+        choices = choices.without_columns(error.columns)
+    return choices
 
 
 def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> FullModel:

@@ -45,6 +45,12 @@ COVERAGE: Final = {
 }
 """how far intervals of averages are to be believed, by the errors of their form"""
 
+NOT_SIMULATED: Final = (
+    "How often nominal 95% intervals of an average of this model cover has not been simulated; the "
+    "model of all features has intervals that no choice moves."
+)
+"""the same of models that the study has not simulated"""
+
 Says = Literal["sure", "unknown", "no sign"]
 
 

@@ -84,7 +84,7 @@ def average(
     assignments for intervals.
     """
     columns = Columns.of(form, choices, correction, selecting)
-    rule = Rule.of(form.n_selected, columns.choices, weights, rho_range, form.n_fixed)
+    rule = Rule.of(form.n_selected, columns.choices, weights, rho_range, form)
     _refuse_few_rows(rule, columns.choices)
     random, n_units = generator(random_state), len(columns.order)
     if n_units > max_units:
@@ -166,7 +166,7 @@ def with_drivers(form: Form, selecting: Choices) -> Form:
     The estimates of the selection equation and their covariance are a form of their own. It gives
     each feature or group, ``selecting``, its chance to drive selection.
     """
-    own = form.free[len(form.columns) + 1 :]
+    own = form.free[form.n_slopes + form.n_corrections :]
     equation = Form.of_slopes(
         form.searched,
         form.estimates[own],
@@ -218,16 +218,15 @@ def without_correction(form: Form, averaged: Average) -> tuple[Members, Floats |
     weights = ratio / ratio.sum()
     share = None
     if kind == "bic":
-        moved = form.direction[: len(form.columns)] != 0.0
         either = without[:, : form.n_features].copy()
-        either[:, list(form.columns)] |= without[:, -1:] & moved
+        either[:, list(form.columns)] |= without[:, -1:] & form.drives
         share = weights @ either
     return Members(form, without, weights), share
 
 
 def sampled_estimates(sampled: Sampled, columns: Columns, rule: Rule) -> Estimates:
     """Average over the chains of each kind."""
-    each = (sampled.rho, sampled.sigma, columns.form.misfits(sampled.rho))
+    each = np.moveaxis(sampled.ends, -1, 0)
     own = [sampled.chains(kind) for kind in rule.own]
     scale = np.array([_share_per_visit(sampled, columns, chains) for chains in own])
 
@@ -310,7 +309,10 @@ class _Visited:
         self._place = self._place.reshape(sampled.inside.shape[:2])
         self._sampled = sampled
         self.inside: Mask = states[first]
-        self.cost, self.rho = sampled.cost.ravel()[first], sampled.rho.ravel()[first]
+        self.cost, names = sampled.cost.ravel()[first], columns.form.ends.averaged
+        self.rho = np.full(len(first), np.nan)
+        if "rho" in names:
+            self.rho = sampled.ends[..., names.index("rho")].ravel()[first]
         counts = columns.counts(self.inside.astype(np.intp), 0)
         holds_index = self.inside[:, 0] & columns.has_index
         self._weights: dict[WeightCriterion, Floats] = {}

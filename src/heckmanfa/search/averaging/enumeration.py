@@ -46,7 +46,8 @@ class Sums:
     beside_index: Any = 0.0
     """(U,) likewise, of assignments that hold the index as well"""
     values: Any = 0.0
-    """(c + 4,) effects of the scaled columns, a constant, rho, sigma, and whether |rho| >= 1"""
+    """(c + 2 + E,) effects of the scaled columns, a constant, the E error terms that are averaged,
+    such as rho and sigma, and whether |rho| >= 1"""
     positive: Any = 0.0
     """(c,) effects above zero"""
     negative: Any = 0.0
@@ -71,7 +72,7 @@ class Enumeration:
     cost: Floats
     """(2^U,), infinite for assignments that weigh nothing"""
     rho: Floats
-    """(2^U,), NaN for assignments that cannot be solved"""
+    """(2^U,), NaN for assignments that cannot be solved, and if there is not one rho"""
     sums: dict[WeightCriterion, Sums] = field(default_factory=dict)
 
     @cached_property
@@ -171,7 +172,8 @@ class _Step:
         self._columns, self._rule = enumeration.columns, enumeration.rule
         columns, f = self._columns, self._columns.n_fixed
         n_columns, n_subsets = len(columns.places), 1 << enumeration.n_inner
-        self._values = np.zeros((n_columns + 4, n_subsets))
+        n_ends = len(columns.form.ends.averaged)
+        self._values = np.zeros((n_columns + 2 + n_ends, n_subsets))
         """coefficients, and what `Sums.values` has besides"""
         self._moved = np.zeros_like(self._values)
         """the same of a step that holds the index: effects in place of coefficients"""
@@ -180,7 +182,6 @@ class _Step:
         r = columns.matrix[f:, f:]
         self._subsets = Subsets(columns.sizes, enumeration.n_inner, columns.least[f:], r, inner)
         self._weights = np.empty((len(WEIGHT_CRITERIA), n_subsets))
-        self._correction = columns.place_of(len(columns.form.columns))
 
     def run(self, outer: int) -> None:
         """Evaluate all assignments with one set of outer units."""
@@ -198,9 +199,11 @@ class _Step:
         if not feasible.any():
             return
         self._solve(known, r)
-        rho = self._describe(steps.holds_index(outer), feasible)
-        self._enumeration.rho[here] = np.where(feasible, rho, np.nan)
-        feasible &= rule.in_range(rho) & columns.form.holds_at(rho)
+        errors = self._describe(steps.holds_index(outer), feasible)
+        if "rho" in errors:
+            self._enumeration.rho[here] = np.where(feasible, errors["rho"], np.nan)
+            feasible &= rule.in_range(errors["rho"])
+        feasible &= columns.form.ends.holds_at(errors)
         cost = np.square(residual * columns.norms[-1])
         cost[~feasible] = np.inf
         self._enumeration.cost[here] = cost
@@ -220,27 +223,25 @@ class _Step:
         inner = self._values[first : len(columns.places) + 1]
         np.matmul(spread, inner, out=self._values[:first])
 
-    def _describe(self, holds_index: bool, feasible: Mask) -> Floats:
-        """Fill in the effects, sigma and rho; return the last."""
+    def _describe(self, holds_index: bool, feasible: Mask) -> dict[str, Floats]:
+        """Fill in the effects and what is averaged of the errors; return all error terms."""
         columns, n = self._columns, len(self._columns.places)
         values = self._values
         if holds_index:
-            # The index is the first column that is not fixed.
-            shared, values = values[columns.n_fixed], self._moved
-            np.multiply(columns.index_effects[:, None], shared, out=values[:n])
+            shared, values = values[columns.indexes], self._moved
+            np.matmul(columns.index_effects.T, shared, out=values[:n])
             values[:n] += self._values[:n]
             values[n] = -1.0
-        correction = np.zeros(values.shape[1])
-        if self._correction is not None:
-            correction = values[self._correction] * columns.scale[self._correction]
-        base, slopes = columns.log_scale
-        log_scale = base + slopes @ values[:n]
-        log_scale[~feasible] = 0.0
-        rho, sigma = columns.form.error_terms(correction, log_scale)
-        values[n + 1], values[n + 2] = rho, sigma
-        values[n + 3] = columns.form.misfits(rho)
+        base, slopes = columns.last_estimates
+        last = base[:, None] + slopes @ values[:n]
+        last[:, ~feasible] = 0.0
+        ends = columns.form.ends
+        errors = ends.values(last.T)
+        for place, value in enumerate(ends.to_average(errors), n + 1):
+            values[place] = value
+        values[-1] = ends.misfits(errors)
         values[n + 1 :, ~feasible] = 0.0
-        return np.asarray(values[n + 1])
+        return errors
 
     def _add(self, outer: int, cost: Floats) -> None:
         """Add the weights of a step to the sums."""
@@ -260,7 +261,7 @@ class _Step:
             sums[kind].beside_index += shares * steps.holds_index(outer)
         values = self._moved if steps.holds_index(outer) else self._values
         effects = values[: len(self._columns.places)]
-        positive, negative = (effects > 0.0).astype(np.float64), (effects < 0.0).astype(np.float64)
+        positive, negative = (sign.astype(np.float64) for sign in self._columns.signs(effects))
         for kind in rule.own:
             weight = self._weights[WEIGHT_CRITERIA.index(kind)]
             sums[kind].values += values @ weight

@@ -70,10 +70,8 @@ class Sampled:
     """(C, c) and below zero"""
     cost: Floats
     """(T, C)"""
-    rho: Floats
-    """(T, C)"""
-    sigma: Floats
-    """(T, C)"""
+    ends: Floats
+    """(T, C, E + 1) error terms that are averaged, and whether the form does not hold for rho"""
     shares: Floats
     """(C, U) means over sweeps of the probability that a unit is held"""
     beside_index: Floats
@@ -116,8 +114,9 @@ def sample_assignments(
         now = chains.effects()
         states.append(chains.state(now))
         effects += now
-        positive += now > 0.0
-        negative += now < 0.0
+        above, below = columns.signs(now.T)
+        positive += above.T
+        negative += below.T
         done = len(states)
         if progress is not None:
             progress(_BURN_IN + done, "")
@@ -132,8 +131,7 @@ def sample_assignments(
         positive=positive / len(states),
         negative=negative / len(states),
         cost=parts[1],
-        rho=parts[2],
-        sigma=parts[3],
+        ends=parts[2],
         shares=shares / len(states),
         beside_index=beside / len(states),
         disagreement=disagreement,
@@ -300,24 +298,21 @@ class _Chains:
 
     def effects(self) -> Floats:
         """Effects of the scaled columns, (C, c), zero where a column is absent."""
-        columns, f = self._columns, self._columns.n_fixed
+        columns = self._columns
         held = self.inside[:, self._of_column]
         free = np.where(held, self._matrix[:, self._last, :-1], 0.0)
         always = self._within[:, -1] - free @ self._within[:, :-1].T
         coef = np.concatenate([always, free], axis=1)
-        return coef + coef[:, f, None] * columns.index_effects if columns.has_index else coef
+        return coef + coef[:, columns.indexes] @ columns.index_effects
 
-    def state(self, effects: Floats) -> tuple[Mask, Floats, Floats, Floats]:
-        """What is held, the cost, rho and sigma, (C, ...), given the effects."""
-        columns = self._columns
+    def state(self, effects: Floats) -> tuple[Mask, Floats, Floats]:
+        """What is held, the cost, and what is averaged of the errors, (C, ...), given effects."""
+        columns, ends = self._columns, self._columns.form.ends
         cost = self._cost * np.maximum(self._matrix[:, self._last, self._last], 0.0)
-        place = columns.place_of(len(columns.form.columns))
-        correction = np.zeros(len(effects))
-        if place is not None:
-            correction = effects[:, place] * columns.scale[place]
-        base, slopes = columns.log_scale
-        rho, sigma = columns.form.error_terms(correction, base + effects @ slopes)
-        return self.inside.copy(), cost, rho, sigma
+        base, slopes = columns.last_estimates
+        errors = ends.values(base + effects @ slopes.T)
+        averaged = np.stack([*ends.to_average(errors), ends.misfits(errors)], axis=-1)
+        return self.inside.copy(), cost, averaged
 
 
 def _bits(n_units: int) -> NDArray[np.intp]:

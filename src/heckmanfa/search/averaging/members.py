@@ -67,9 +67,9 @@ class Members:
             # C'R'R theta-hat: the columns of R C are orthonormal.
             along = np.einsum("nfj,f->nj", factor, form.root.T @ pulled)
             free[rows] = np.einsum("nfj,nj->nf", factor, along)
-        held = self._design()[:, :, :-1].any(axis=1)
+        held = self._design()[:, : len(form.free)]
         index = self.states[:, -1]
-        acts = held | (index[:, None] & (form.direction != 0.0))
+        acts = held | (index[:, None] & np.any(form.directions != 0.0, axis=0))
         # What an assignment does not hold is exactly zero.
         return form.all_of(np.where(acts, free, 0.0))
 
@@ -85,10 +85,9 @@ class Members:
         """(N, T) what tables show of each assignment."""
         return self.form.terms(self.estimates)
 
-    @property
-    def mean_imr(self) -> float:
-        """Average of beta_H, or of rho if the outcome is binary."""
-        return float(self.weights @ self.terms[:, self.form.correction])
+    def mean_of(self, name: str) -> float:
+        """Average of an error term that tables show."""
+        return float(self.weights @ self.terms[:, self.form.place_of(name)])
 
     def variances(self, gradients: Floats) -> Floats:
         """Variances, (N, q), of q linear functions of all estimates, (q, d).
@@ -122,7 +121,7 @@ class Members:
         ends = np.zeros((len(slopes), slopes.shape[1], len(form.estimates)))
         ends[:, :, n:] = slopes
         errors = np.sqrt(np.hstack(self._variances(np.eye(len(form.estimates))[:n], ends)))
-        slopes_at = [place for place in form.free if place != n]
+        slopes_at = [place for place in form.free if place < n]
         errors[:, slopes_at] *= self.terms[:, slopes_at] != 0.0
         return np.asarray(errors)
 
@@ -201,7 +200,9 @@ class Members:
         """Mean, (T,), and covariance, (T, T), of the terms: within assignments and between them."""
         form, n = self.form, self.form.correction
         mean = self.weights @ self.terms
-        apart = (self.terms - mean) * np.sqrt(self.weights)[:, None]
+        with np.errstate(invalid="ignore"):
+            # Degrees of freedom may be infinite, in every assignment then.
+            apart = np.nan_to_num(self.terms - mean) * np.sqrt(self.weights)[:, None]
         covariance = apart.T @ apart
         within = np.zeros((len(form.free), len(form.free)))
         slopes = form.term_slopes(self.estimates)
@@ -230,20 +231,20 @@ class Members:
         return mean, symmetric(covariance)
 
     def _design(self) -> Mask:
-        """(N, 1, f + 1) which free parameters are held, and the index."""
+        """(N, f + r) which free parameters are held, and the indexes."""
         last = self.states.shape[1] - 1
-        return self.states[:, None, [*self.form.places_in(last + 1), last]]
+        return self.states[:, [*self.form.places_in(last + 1), *[last] * self.form.n_equations]]
 
     def _blocks(
         self, members: NDArray[np.intp] | None = None
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
         """Yield assignments of one size each: their positions, and C, (b, f, J)."""
         form = self.form
-        design = np.column_stack([np.eye(len(form.free)), form.direction])
+        design = np.column_stack([np.eye(len(form.free)), form.directions.T])
         columns = form.root @ design
         length = np.sqrt(np.sum(columns**2, axis=0))
         length[length == 0.0] = 1.0
-        held = self._design()[:, 0]
+        held = self._design()
         sizes = held.sum(axis=1)
         rows = np.arange(len(held)) if members is None else members
         for size in np.unique(sizes[rows]):

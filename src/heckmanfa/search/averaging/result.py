@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -111,6 +111,7 @@ class Average(Kept):
     rho: float
     """average by own weights, like that of sigma"""
     sigma: float
+    """one if it is not known, as of classes; NaN if there are several"""
     outside: float
     """own weight of assignments with rho-hat outside (-1, 1), or where the form does not hold"""
     all_features_share: float
@@ -124,6 +125,8 @@ class Average(Kept):
     """(K,) for each kind: the share of weight in which each column of X drives selection"""
     selection_signs: Floats | None = None
     """(2, K) share of own weight in which its selection coefficient is above zero, and below"""
+    ends: dict[str, float] = field(default_factory=dict)
+    """averages of other error terms than rho and sigma, by name"""
 
     def members(self, form: Form) -> Members:
         """Return the components, by own weights."""
@@ -149,8 +152,8 @@ class Average(Kept):
         joint = self.joint
         held = states[:, :-2].sum(axis=1)
         units = states[:, [unit[0] for unit in joint.units]].sum(axis=1)
-        extra = states[:, -2:].sum(axis=1)
-        tables = penalties(self.n_selected, joint, form.n_fixed)
+        extra = states[:, -2] * form.n_corrections + states[:, -1] * form.n_equations
+        tables = penalties(self.n_selected, joint, form)
         own = costs - form.correction_excess * ~states[:, -2]
         return {
             kind: np.asarray(own + tables[kind][held, extra, units]) for kind in WEIGHT_CRITERIA
@@ -228,7 +231,8 @@ class Estimates:
     negative: Floats
     """(c,) and below zero"""
     others: Floats
-    """(3,) rho, sigma, and the weight with rho-hat outside (-1, 1), or where no form holds"""
+    """(E + 1,) the error terms that are averaged, and the weight with rho-hat outside (-1, 1), or
+    where no form holds"""
 
 
 def put_together(
@@ -249,7 +253,8 @@ def put_together(
     extra = {kind: _beside(columns, estimates, kind) for kind in WEIGHT_CRITERIA}
     shares = {kind: np.minimum(alone[kind] + extra[kind], 1.0)[:k] for kind in WEIGHT_CRITERIA}
     both = selecting is not None
-    rho, sigma, outside = (float(value) for value in estimates.others)
+    means = form.ends.from_means(estimates.others[:-1])
+    known = (form.known_sigma or 1.0) if form.errors == "binary" else float("nan")
     always = float(columns.correction == "always")
     return Average(
         weights=rule.weights,
@@ -269,9 +274,10 @@ def put_together(
         negative=signs[1, :k],
         correction_signs=_correction_signs(columns, estimates),
         free=free,
-        rho=rho,
-        sigma=sigma,
-        outside=outside,
+        rho=means.pop("rho", float("nan")),
+        sigma=means.pop("sigma", known),
+        outside=float(estimates.others[-1]),
+        ends=means,
         all_features_share=all_features_share if _allows_everything(columns, rule) else 0.0,
         selecting=selecting,
         selection_shares={kind: alone[kind][k:] for kind in WEIGHT_CRITERIA} if both else None,
@@ -284,10 +290,11 @@ def _allows_everything(columns: Columns, rule: Rule) -> bool:
     """Whether the assignment that holds everything is one that may have weight."""
     form, n_units = columns.form, len(columns.choices.units)
     corrected = columns.correction != "never"
-    if not np.isfinite(rule.penalties["bic"][-1, int(corrected), n_units]):
+    n_corrections = form.n_corrections if corrected else 0
+    if not np.isfinite(rule.penalties["bic"][-1, n_corrections, n_units]):
         return False
-    rho, _ = form.error_terms(form.estimates[form.correction], form.log_scale(form.estimates))
-    return bool(rule.in_range(np.atleast_1d(rho if corrected else 0.0))[0])
+    rho = form.error_terms(form.estimates).get("rho", np.zeros(1))
+    return bool(np.all(rule.in_range(np.atleast_1d(rho if corrected else 0.0))))
 
 
 def _share(
@@ -300,7 +307,7 @@ def _share(
 
 
 def _correction_signs(columns: Columns, estimates: Estimates) -> tuple[float, float]:
-    place = columns.place_of(len(columns.form.columns))
+    place = columns.place_of(columns.form.n_slopes)
     if place is None:
         return 0.0, 0.0
     return float(estimates.positive[place]), float(estimates.negative[place])

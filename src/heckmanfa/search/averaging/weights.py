@@ -6,6 +6,8 @@ assignment holds first, then the units, then the outcome.
 An assignment with J columns in u of the U units has p = J + 1 coefficients, the intercept among
 them, and one more each if it holds the correction and the index. If both equations are searched, J
 and U are those of both, p counts all parameters of the likelihood, and m is the number of all rows.
+With r outcome equations, a column has r coefficients, and so has the index; all parameters of the
+correction count.
 Its criterion is what dropping the others costs, plus a penalty:
 
 - aic: 2 p m / (m - p - 1), the small-sample form
@@ -62,8 +64,8 @@ class Rule:
     n_selected: float
     """m"""
     penalties: dict[WeightCriterion, Floats]
-    """(k + 1, 3, U + 1) each: by J, by how many of the correction and the index are held, and by u;
-    infinite for assignments with too many columns"""
+    """(k + 1, 1 + c + r, U + 1) each: by J, by how many parameters of the correction and the index
+    are held, and by u; infinite for assignments with too many columns"""
 
     @classmethod
     def of(
@@ -72,13 +74,13 @@ class Rule:
         choices: Choices,
         weights: str,
         rho_range: object = None,
-        n_fixed: int = 1,
+        form: Form | None = None,
     ) -> Rule:
-        """Check the kind of weights and the window; ``n_fixed`` is as in `penalties`."""
+        """Check the kind of weights and the window; ``form`` is as in `penalties`."""
         if weights not in WEIGHTINGS:
             raise InputError(f"weights must be one of {', '.join(WEIGHTINGS)}; got {weights!r}")
         window = check_window(rho_range)
-        return cls(weights, window, m, penalties(m, choices, n_fixed))
+        return cls(weights, window, m, penalties(m, choices, form))
 
     @property
     def own(self) -> tuple[WeightCriterion, ...]:
@@ -93,15 +95,22 @@ class Rule:
         return np.asarray((rho >= low) & (rho <= high))
 
 
-def penalties(m: float, choices: Choices, n_fixed: int = 1) -> dict[WeightCriterion, Floats]:
+def penalties(
+    m: float, choices: Choices, form: Form | None = None
+) -> dict[WeightCriterion, Floats]:
     """Return what each criterion adds to the cost of an assignment, as `Rule` has it.
 
-    ``n_fixed`` are the parameters that every assignment has, such as the intercept.
+    The ``form`` says how many parameters all assignments have, such as the intercept, and how many
+    a column, the correction and the index are; by default each is one.
     """
+    n_fixed, each, n_corrections = 1, 1, 1
+    if form is not None:
+        n_fixed, each, n_corrections = form.n_fixed, form.n_equations, form.n_corrections
     n_units = len(choices.units)
     columns = np.arange(len(choices.always) + int(choices.sizes.sum()) + 1)[:, None, None]
-    extra, units = np.arange(3)[None, :, None], np.arange(n_units + 1)[None, None, :]
-    p = columns + extra + float(n_fixed)
+    extra = np.arange(1 + n_corrections + each)[None, :, None]
+    units = np.arange(n_units + 1)[None, None, :]
+    p = each * columns + extra + float(n_fixed)
     allowed = (columns >= len(choices.always) + units) & (columns <= choices.max_features)
     allowed = allowed & (columns <= MOST_COLUMNS * m) & (m - p > 1.0)
     small_sample = np.where(allowed, m - p - 1.0, 1.0)
@@ -139,7 +148,7 @@ class Columns:
     order: tuple[int, ...]
     """the unit of the choices that each unit here is, (U,); -1 the correction, -2 the index"""
     places: NDArray[np.intp]
-    """(c,) which free parameter each column is; -2 the index"""
+    """(c,) which free parameter each column is; -2 the index, and -3 that of a second equation"""
     n_fixed: int
     matrix: Floats
     """(c + 1, c + 1) triangular factor of the c columns and R theta-hat"""
@@ -161,25 +170,32 @@ class Columns:
         equations = choices, selecting
         choices = join_equations(*equations)
         units = choices.units
-        place = {column: i for i, column in enumerate(form.columns)}
-        place |= {form.n_features + c: len(place) + 1 + i for i, c in enumerate(form.searched)}
-        last = len(form.columns)
+        corrections = [form.n_slopes + place for place in range(form.n_corrections)]
+        indexes = [-2 - equation for equation in range(form.n_equations)]
         order = sorted(range(len(units)), key=lambda unit: (-len(units[unit]), unit))
-        in_index = [c for unit in units for c in unit if form.direction[place[c]] != 0.0]
+        moved = {c for c, drives in zip(form.columns, form.drives, strict=True) if drives}
+        in_index = [c for unit in units for c in unit if c in moved]
         has_index = len(in_index) >= LEAST_DROPPED
-        fixed = [place[column] for column in choices.always]
+        fixed = [place for column in choices.always for place in form.free_of(column)]
         if correction == "always":
-            fixed.append(last)
+            fixed += corrections
         if correction == "optional":
             order.insert(0, -1)
         if has_index:
             order.insert(0, -2)
-        special = {-1: [last], -2: [-2]}
-        free = [at for unit in order for at in special.get(unit) or [place[c] for c in units[unit]]]
+        special = {-1: corrections, -2: indexes}
+        free = [
+            at
+            for unit in order
+            for at in special.get(unit) or [at for c in units[unit] for at in form.free_of(c)]
+        ]
         places = np.array([*fixed, *free], dtype=np.intp)
         ends = form.estimates[form.free]
         raw = np.column_stack(
-            [form.root[:, i] if i >= 0 else form.root @ form.direction for i in places]
+            [
+                form.root[:, i] if i >= 0 else form.root @ form.directions[-2 - i]
+                for i in places.tolist()
+            ]
             + [form.root @ ends]
         )
         norms = column_norms(raw)
@@ -204,7 +220,13 @@ class Columns:
     @cached_property
     def sizes(self) -> list[int]:
         """Number of columns of each unit, (U,)."""
-        return [1 if unit < 0 else len(self.choices.units[unit]) for unit in self.order]
+        special = {-1: self.form.n_corrections, -2: self.form.n_equations}
+        return [
+            special[unit]
+            if unit < 0
+            else sum(len(self.form.free_of(c)) for c in self.choices.units[unit])
+            for unit in self.order
+        ]
 
     @cached_property
     def n_columns(self) -> NDArray[np.intp]:
@@ -214,7 +236,8 @@ class Columns:
     @cached_property
     def n_in_index(self) -> NDArray[np.intp]:
         """(U,) columns of each unit that the index has too."""
-        moved = {c for c, g in zip(self.form.columns, self.form.direction, strict=False) if g}
+        form = self.form
+        moved = {c for c, drives in zip(form.columns, form.drives, strict=True) if drives}
         units = self.choices.units
         return np.array([0 if unit < 0 else len(moved & {*units[unit]}) for unit in self.order])
 
@@ -233,31 +256,55 @@ class Columns:
         """(c,) what undoes the scaling of coefficients."""
         return np.asarray(self.norms[-1] / self.norms[:-1])
 
+    @property
+    def indexes(self) -> slice:
+        """Which columns are the indexes: those of the first unit, if it is the index."""
+        return slice(self.n_fixed, self.n_fixed + self.form.n_equations * self.has_index)
+
     @cached_property
     def index_effects(self) -> Floats:
-        """(c,) what the index adds to the scaled effect of each column, per scaled coefficient."""
-        effects = np.zeros(len(self.places))
+        """(r, c) what each index adds to the scaled effects of columns, per scaled coefficient."""
+        effects = np.zeros((self.form.n_equations, len(self.places)))
         if self.has_index:
             own = self.places >= 0
-            effects[own] = self.form.direction[self.places[own]] / self.scale[own]
-            effects *= self.scale[self.n_fixed]
+            effects[:, own] = self.form.directions[:, self.places[own]] / self.scale[own]
+            effects *= self.scale[self.indexes][:, None]
         return effects
 
     @cached_property
-    def log_scale(self) -> tuple[float, Floats]:
-        """The log scale if nothing is held, and its slopes, (c,), in the scaled effects."""
-        slopes = np.zeros(len(self.places))
-        if self.form.knows_scale:
-            return float(np.log(self.form.known_sigma or 1.0)), slopes
-        free, follow = self.form.estimates[self.form.free], self.form.moves[-1]
+    def last_estimates(self) -> tuple[Floats, Floats]:
+        """The last estimates if nothing is held, (e,), and their slopes, (e, c), in the effects."""
+        form = self.form
+        follow = form.moves[form.correction :]
+        slopes = np.zeros((len(follow), len(self.places)))
         own = self.places >= 0
-        slopes[own] = follow[self.places[own]] * self.scale[own]
-        return float(self.form.estimates[-1] - follow @ free), slopes
+        slopes[:, own] = follow[:, self.places[own]] * self.scale[own]
+        return form.estimates[form.correction :] - follow @ form.estimates[form.free], slopes
+
+    @cached_property
+    def partners(self) -> NDArray[np.intp] | None:
+        """(c,) the column of the same feature in the other outcome equation, or the column itself.
+
+        None if there is one outcome equation.
+        """
+        form, k = self.form, len(self.form.columns)
+        if form.n_equations == 1:
+            return None
+        at = {int(place): i for i, place in enumerate(self.places)}
+        others = [(p + k) % (2 * k) if 0 <= p < 2 * k else p for p in self.places.tolist()]
+        return np.array([at[place] for place in others], dtype=np.intp)
+
+    def signs(self, effects: Floats) -> tuple[Mask, Mask]:
+        """Return whether effects, (c, ...), are above zero, and below: in both of two equations."""
+        above, below = effects > 0.0, effects < 0.0
+        if self.partners is not None:
+            above, below = above & above[self.partners], below & below[self.partners]
+        return above, below
 
     def counts(self, bits: Any, first: int) -> tuple[Any, ...]:
         """Count what some units hold, those from ``first`` on, by masks over them, (..., units).
 
-        They are columns of features, how many of the correction and the index, units of features,
+        They are columns of features, parameters of the correction and the index, units of features,
         columns that the index has too, and what their `costs` add.
         """
         return as_counts(bits @ self.tally[first : first + bits.shape[-1]])
@@ -266,7 +313,8 @@ class Columns:
     def tally(self) -> Floats:
         """(U, 5) what `counts` sums over the units."""
         feature = self.is_feature.astype(int)
-        parts = self.n_columns, 1 - feature, feature, self.n_in_index, self.costs
+        special = (1 - feature) * np.array(self.sizes, dtype=np.intp)
+        parts = self.n_columns, special, feature, self.n_in_index, self.costs
         return np.column_stack(parts).astype(np.float64)
 
     def penalty(self, table: Floats, counts: Sequence[Any], holds_index: Any) -> Floats:
@@ -277,7 +325,7 @@ class Columns:
         n_columns, extra, n_units, in_index, cost = counts
         key = (
             n_columns + len(self.choices.always),
-            extra + (self.correction == "always"),
+            extra + (self.correction == "always") * self.form.n_corrections,
             n_units,
         )
         penalty = table[key] if table.ndim == 3 else table[np.arange(len(table)), *key]
