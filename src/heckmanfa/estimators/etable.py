@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.errors import InputError, InputTypeError
-from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.scoring import ScoredModel
+from heckmanfa.estimators.weighted import InverseProbabilityWeighted
 from heckmanfa.fit.family import BOTH
 from heckmanfa.results.distribution import check_level
 from heckmanfa.results.etable import (
