@@ -406,16 +406,16 @@ def _check_models(question: Question) -> None:
         fitted = f": {called(kinds[0])} are fitted by a {model}{only}" if known else ""
         raise InputError(
             f"{option(name, value if words else None)} is for {listed([*those])}"
-            f"{fitted}. Leave it out, or {_change_to(others[0], kinds[0])}"
+            f"{fitted}. {_change_to(others[0], kinds[0])}"
         )
 
 
 def _change_to(kind: str, before: str) -> str:
-    """Say how to ask for another kind of outcome."""
+    """Say what to do about an option that only another kind of outcome has."""
     surplus = [name for name in asking(before) if name not in (*asking(kind), "outcome_kind")]
     if surplus:
-        return f"leave out {option(surplus[0], asking(before)[surplus[0]])}"
-    return f"pass {as_kind(kind, before)}"
+        return f"Leave it or {option(surplus[0], asking(before)[surplus[0]])} out"
+    return f"Leave it out, or pass {as_kind(kind, before)}"
 
 
 def _takes(kind: str, name: str, value: Any) -> bool:
@@ -437,7 +437,8 @@ def _words(kind: str, name: str) -> Sequence[str]:
 
 def question_of_family(question: Question, family: Family) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    known = replace(question, **asking(family.name))
+    options: dict[str, Any] = {**asking(family.name)}
+    known = replace(question, **options)
     check_question(known)
     return question if family.name == USUAL_KIND else known
 

@@ -233,8 +233,9 @@ def _coefficients(evidence: TreatmentEvidence) -> Forest:
         step, found = naming.step_of(column), []
         for _, known in series:
             value, error = known[place]
-            ends = value, value - reach * error, value + reach * error
-            found.append(Estimate(*(words.drawn(step * end) for end in ends), words.drawn_unit))
+            ends = (step * (value + side * reach * error) for side in (0.0, -1.0, 1.0))
+            drawn, low, high = map(words.drawn, ends)
+            found.append(Estimate(drawn, low, high, words.drawn_unit))
         level = naming.levels[column]
         change = naming.step_words(column)
         rows.append(ForestRow(naming.sources[column], change, tuple(found), level=level))
