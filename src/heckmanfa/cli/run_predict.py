@@ -16,9 +16,9 @@ from heckmanfa.analysis.prediction_batches import (
     predict_to,
     write_predictions,
 )
+from heckmanfa.analysis.prediction_request import Request
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
-    Request,
     check_request,
     encode_new,
     probability_words,
