@@ -1,4 +1,4 @@
-"""The page of an answer about a treatment: its numbers, its words, and what a browser makes of it."""
+"""The page of an answer about a treatment: its numbers, its words, and a browser's view."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.report.browsing import Visit
+from tests.report.test_browser import findings, fits, unfold
 
 from heckmanfa import TreatmentModel, plots
 from heckmanfa.analysis import analyse
 from heckmanfa.errors import InputError
 from heckmanfa.report import render, write_report
-from tests.report.browsing import Visit
-from tests.report.test_browser import findings, fits, unfold
 
 LABELS = {"trained": "Took <the> training", "lwage": "Log of wage", "way": "Way to the course"}
 PARAMETERS = re.compile(r"\b(rho[01]?|lambda|sigma[01]?|hazard|probit|Mills|chi2|ρ|λ)\b")
