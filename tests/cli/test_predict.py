@@ -12,6 +12,7 @@ import heckmanfa
 from heckmanfa import HeckmanAverage
 from heckmanfa.analysis import load_model
 from heckmanfa.analysis.model_file import pack, unpack
+from heckmanfa.analysis.prediction_request import Request
 from heckmanfa.analysis.predictions import usual_interval
 from heckmanfa.datasets import load_mroz
 
@@ -89,8 +90,8 @@ def test_a_rho_outside_its_range_leaves_the_interval_out_and_says_so(shell, mroz
     saved = load_model("m.heckmanfa").model
     if abs(saved.rho_) < 1:
         saved._fit = saved.fit_.with_errors(rho=1.2)
-    assert usual_interval(saved, "marginal") == ("prediction", "")
-    interval, why = usual_interval(saved, "selected")
+    assert usual_interval(saved, Request("marginal")) == ("prediction", "")
+    interval, why = usual_interval(saved, Request("selected"))
     assert interval is None
     assert "rho is estimated at" in why
     assert "--interval confidence" in why

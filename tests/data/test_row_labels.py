@@ -127,7 +127,8 @@ def test_rows_in_another_order_are_refused(rows, models, name, role, tmp_path):
     given = {"y": rows["classes" if binary else "y"]}
     if role != "y":
         given[role] = rows[role]
-    own = {"profile_df": "t", "treatment_effects": "treatment"}.get(method)
+    treatment = dict.fromkeys(("treatment_effects", "treatment_overlap"), "treatment")
+    own = {"profile_df": "t", **treatment}.get(method)
     own = "probit" if binary else own or "plain"
     fitted = models.get(role if own == "plain" else f"{own}, {role}", models.get(own))
     function = dict(calls())[name]

@@ -17,10 +17,9 @@ import narwhals as nw
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from heckmanfa.analysis.prediction_request import CONF_LEVEL, Request
 from heckmanfa.analysis.predictions import (
-    CONF_LEVEL,
     Predicted,
-    Request,
     check_model,
     check_request,
     predict_table,

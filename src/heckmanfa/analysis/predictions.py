@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import source_columns
+from heckmanfa.analysis.prediction_request import Request
 from heckmanfa.analysis.treatment_requests import (
     TREATMENT,
     check_of_treatment,
@@ -40,26 +41,6 @@ from heckmanfa.text.wording import nearest
 
 KINDS = ("marginal", "selected", "unselected", "expected", "selection", "joint", TREATMENT)
 INTERVALS = ("prediction", "confidence")
-CONF_LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to predict; the parameters are those of `heckmanfa.predict_parquet`."""
-
-    kind: str = "marginal"
-    interval: str | None = None
-    scale: str = "response"
-    conf_level: float = CONF_LEVEL
-    unknown: str | None = None
-    extrapolation: bool = False
-    regime: int | None = None
-    given: int | None = None
-
-    @property
-    def rule(self) -> dict[str, Any]:
-        """How to treat unknown levels, as a parameter of models; empty leaves it to them."""
-        return {} if self.unknown is None else {"unknown": self.unknown}
 
 
 def check_request(request: Request) -> None:

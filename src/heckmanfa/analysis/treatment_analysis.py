@@ -63,7 +63,11 @@ class TreatmentAnalysis(Analysis):
     @property
     def evidence(self) -> NoReturn:
         """Refused: which features predict was not asked."""
-        raise InputError(
+        raise InputError(self._no_roles)
+
+    @property
+    def _no_roles(self) -> str:
+        return (
             f"the {self.model.fit_.family.words.model} is about the effect of "
             f"{quoted(self.question.treated)}, not about which features predict: see effects and "
             "estimates"
@@ -128,7 +132,7 @@ class TreatmentAnalysis(Analysis):
     @property
     def roles(self) -> NoReturn:
         """Refused, as `evidence` is."""
-        return self.evidence
+        raise InputError(self._no_roles)
 
     @property
     @in_labels

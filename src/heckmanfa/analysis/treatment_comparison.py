@@ -83,8 +83,9 @@ def compare_treatments(
     HeckmanfaError
         If no model can be fitted.
     """
-    question, records, fitted = prepared.question, [], {}
-    first: HeckmanfaError | None = None
+    question, first = prepared.question, None
+    records: list[dict[str, Any]] = []
+    fitted: dict[tuple[str, str], Model] = {}
     for regimes in ("common", "separate"):
         for method, name in _METHODS.items():
             called = f"{regimes}, {name}"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from heckmanfa.analysis.prediction_request import Request
 from heckmanfa.errors import InputError
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
-
-if TYPE_CHECKING:
-    from heckmanfa.analysis.predictions import Request
 
 TREATMENT = "treatment"
 """the kind that is the probability of treatment"""

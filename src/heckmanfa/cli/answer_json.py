@@ -32,7 +32,8 @@ def json_text(analysis: Analysis) -> str:
 
 def as_json(analysis: Analysis) -> dict[str, Any]:
     """Return all results in plain types; NaN and infinity become None."""
-    results = _RESULTS.get(type(analysis), _of_features)(analysis)
+    made: Callable[[Any], dict[str, Any]] = _RESULTS.get(type(analysis), _of_features)
+    results = made(analysis)
     return {key: _plain(value) for key, value in results.items()}
 
 

@@ -16,9 +16,9 @@ from heckmanfa.analysis.prediction_batches import (
     predict_to,
     write_predictions,
 )
+from heckmanfa.analysis.prediction_request import Request
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
-    Request,
     check_request,
     encode_new,
     probability_words,
@@ -45,8 +45,12 @@ def run(options: PredictOptions, *, stream_above: float, **reading: Any) -> None
     ``reading`` is decimal, thousands, sheet and header_row.
     """
     kind, scale, out = options.kind, options.scale, options.out
-    regimes = {"regime": options.regime, "given": options.given}
-    request = Request(kind, options.interval, scale, extrapolation=True, **regimes)
+    request = Request(
+        *(kind, options.interval, scale),
+        extrapolation=True,
+        regime=options.regime,
+        given=options.given,
+    )
     check_request(request)
     if options.interval is not None and options.no_interval:
         raise InputError("--interval and --no-interval contradict each other; pass one of them")

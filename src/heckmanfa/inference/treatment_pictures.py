@@ -21,7 +21,7 @@ from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.treatment_effects import average_effects, effect_rows, naive_rows
 from heckmanfa.plots.effect_intervals import EffectIntervals
 from heckmanfa.plots.forest_intervals import Estimate, Forest, ForestRow, Series
-from heckmanfa.plots.overlap_bars import TreatmentOverlap, treatment_overlap
+from heckmanfa.plots.overlap_bars import TreatmentOverlap, treatment_overlap_of
 from heckmanfa.plots.people_intervals import Quantity, TreatedPeople
 from heckmanfa.plots.picture import Picture
 from heckmanfa.results.distribution import distribution_of
@@ -97,7 +97,7 @@ def _outside(rows: PictureRows) -> Outside:
 
 def _overlap(rows: PictureRows) -> TreatmentOverlap:
     probability, treated, weight = rows.shares_of_treatment()
-    return treatment_overlap(probability, treated, weight, rows.fit.spec.weight_kind)
+    return treatment_overlap_of(probability, treated, weight, rows.fit.spec.weight_kind)
 
 
 class TreatmentPictures:
@@ -233,8 +233,9 @@ def _coefficients(evidence: TreatmentEvidence) -> Forest:
         step, found = naming.step_of(column), []
         for _, known in series:
             value, error = known[place]
-            ends = value, value - reach * error, value + reach * error
-            found.append(Estimate(*(words.drawn(step * end) for end in ends), words.drawn_unit))
+            ends = (step * (value + side * reach * error) for side in (0.0, -1.0, 1.0))
+            drawn, low, high = map(words.drawn, ends)
+            found.append(Estimate(drawn, low, high, words.drawn_unit))
         level = naming.levels[column]
         change = naming.step_words(column)
         rows.append(ForestRow(naming.sources[column], change, tuple(found), level=level))

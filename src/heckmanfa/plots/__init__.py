@@ -27,6 +27,7 @@ from heckmanfa.plots.public_pictures import (
     residuals,
     rho_by_assignment,
     selection_margins,
+    treatment_overlap,
 )
 from heckmanfa.plots.rho_curves import rho_profile, uncertainty
 from heckmanfa.plots.search_pictures import assignment_path, specification_curve
@@ -50,5 +51,6 @@ __all__ = [
     "selection_margins",
     "specification_curve",
     "treatment_effects",
+    "treatment_overlap",
     "uncertainty",
 ]

@@ -223,7 +223,7 @@ class TreatmentOverlap(SelectionOverlap):
         return count(self.outside[0]), count(self.outside[1])
 
 
-def treatment_overlap(
+def treatment_overlap_of(
     probability: Floats, treated: Mask, weight: Floats | None, weight_kind: str
 ) -> TreatmentOverlap:
     """Count rows by their probability of treatment; ``weight_kind`` matters with weights."""

@@ -159,6 +159,24 @@ def overlap(
 
 
 @_documented
+def treatment_overlap(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    treated: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the probability of treatment: treated rows up, untreated rows down.
+
+    Hatched is where only one of both groups has rows, so that nobody can be compared. ``treated``
+    is as passed to `TreatmentModel.fit`.
+    """
+    return _draw("overlap", source, ax, X, y, treated, sample_weight)
+
+
+@_documented
 def residuals(
     source: Pictured,
     X: Any = None,
@@ -261,6 +279,11 @@ def _draw(
 ) -> Any:
     """Draw a picture by its name among `Pictures`; refuse if there is nothing to show in it."""
     pictures = _pictures_of(source, X, y, selected, sample_weight)
+    if not hasattr(type(pictures), name):
+        model = pictures.evidence.fit.family.words.model
+        raise InputError(
+            f"the {model} has no such picture: draw treatment_effects, treatment_overlap or people"
+        )
     if name in _SUPPORT:
         pictures.evidence.fit.family.require(_SUPPORT[name])
     picture = getattr(pictures, name)
@@ -281,7 +304,9 @@ def _pictures_of(source: Pictured, X: Any, y: Any, selected: Any, sample_weight:
         return source.pictures()
     if not hasattr(type(source), "fit_"):
         raise InputError(f"{type(source).__name__} has its rows: leave X and y out")
-    return source.pictures(X, y, selected=selected, sample_weight=sample_weight)
+    fit: Any = source
+    flags = "treated" if fit.fit_.family.sees_everyone else "selected"
+    return source.pictures(X, y, sample_weight=sample_weight, **{flags: selected})
 
 
 # What a family must support for some pictures.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.results.catalogue import TableFacts, row_facts
 from heckmanfa.results.claims import Claim
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.fact_words import tell
-from heckmanfa.results.facts import Fact
+from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.fit_tests import ENOUGH_ROWS
 from heckmanfa.results.treatment_answer import interval_of
 from heckmanfa.results.treatment_evidence import TreatmentEvidence
@@ -75,7 +76,7 @@ def _with_sources(evidence: TreatmentEvidence, fact: Fact) -> Fact:
     values |= {"drives": "drives" if one else "drive", "does": "it does" if one else "they do"}
     test = evidence.measured.instruments_wald
     value = f"{len(names)} ({listed([*said_all(names)])}); {test}"
-    given = {key: values[key] for key in ("drives", "does", "note", "strong")}
+    given: dict[str, Any] = {key: values[key] for key in ("drives", "does", "note", "strong")}
     return tell(evidence.fit, fact.key, fact.level, value, case=fact.case, names=names, **given)
 
 
@@ -98,8 +99,11 @@ def _methods(evidence: TreatmentEvidence, other: OtherMethod | None) -> list[Fac
     own, theirs = evidence.main, other.effect
     apart = abs(own.estimate - theirs.estimate) > _APART * own.std_error
     value = f"{interval_of(evidence, theirs)} by {_HOW[other.method]}"
-    values = {"own": interval_of(evidence, own), "other": interval_of(evidence, theirs)}
-    level = "caution" if apart else "ok"
+    values: dict[str, Any] = {
+        "own": interval_of(evidence, own),
+        "other": interval_of(evidence, theirs),
+    }
+    level: Level = "caution" if apart else "ok"
     how = _HOW[other.method]
     return [tell(evidence.fit, "methods_apart", level, value, method=how, **values)]
 
