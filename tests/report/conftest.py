@@ -44,9 +44,13 @@ CASES = {
     "sampling": {"weights": "weight", "weight_kind": "sampling", "features": FEW},
     "no exclusion": {"search": "none", "features": FEW},
     "cluster": {"cluster": "county", "features": FEW},
+    "series": {"method": "series", "n_terms": 2, "features": FEW, "select_only": ("age", "kids5")},
 }
 """special cases of the page that are questions about Mroz's women"""
-OTHERS = ("observed", "streamed", "wide", "crowded", "hostile", "long", "clear", "binary")
+OTHERS = (
+    *("observed", "streamed", "wide", "crowded", "hostile", "long", "clear", "binary"),
+    "ordered",
+)
 """and those that need tables of their own"""
 ALL = (*CASES, *OTHERS)
 
@@ -122,6 +126,12 @@ def case(ask, mroz_file):
             above = np.where(mroz["lwage"] >= np.log(4), "well <paid>", "low")
             table = mroz.assign(wage4=np.where(mroz["lwage"].notna(), above, ""))
             return of_table(table, "binary.csv", "wage4", features=("educ", "age", "kids5"))
+        if name == "ordered":
+            wage = mroz.pop("lwage")
+            rating = np.array(["poor", "<fair>", "good"])[wage.gt(1).astype(int) + wage.gt(1.4)]
+            table = mroz.assign(rating=np.where(wage.notna(), rating, ""))
+            given = {"predict_with": ("educ", "exper"), "classes": ("poor", "<fair>", "good")}
+            return of_table(table, "ordered.csv", "rating", outcome_kind="ordered", **given)
         if name == "log":
             table = mroz.assign(wage=np.exp(mroz.pop("lwage")))
             given = {"search": "none", "predict_with": ("educ", "exper")}

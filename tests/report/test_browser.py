@@ -13,7 +13,7 @@ from heckmanfa.text.passage import Name
 # One report for each special case; the cases whose layout differs most are looked at in every way.
 EACH = (
     *("average", "none", "ml", "honest", "window", "category", "sampling", "no exclusion"),
-    *("cluster", "observed", "streamed", "wide", "hostile", "long", "clear"),
+    *("cluster", "observed", "streamed", "wide", "hostile", "long", "clear", "ordered", "series"),
 )
 # The others are opened by `make study`; their sizes are tested without a browser.
 SHOWN = ("average", "category", "hostile", "long")

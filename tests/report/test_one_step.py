@@ -19,7 +19,7 @@ def _raw(analysis, column):
     """Return the effect of one unit of a column and its ends, from the table of estimates."""
     fit, series = analysis.model.fit_, analysis.evidence.effects.own
     effect = series.of(column)
-    if not fit.family.has_classes:
+    if not fit.family.reads_labels:
         rows = analysis.estimates.query("equation == 'prediction'").set_index("term")
         if fit.labels[column] in rows.index:
             row = rows.loc[fit.labels[column], ["estimate", "ci_low", "ci_high"]].astype(float)

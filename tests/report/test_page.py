@@ -33,6 +33,8 @@ PICTURES = {
     "observed": "forest people residuals",
     "streamed": "forest chances assignments margins profiles rho imr over_rho",
     "sampling": "forest people margins profiles imr over_rho overlap residuals",
+    "ordered": "forest class_effects people margins profiles overlap class_shares",
+    "series": "forest people margins profiles correction overlap",
     "binary": "forest chances assignments people margins profiles rho over_rho overlap calibration",
 }
 CASES = [*PICTURES, "honest", "category", "hostile", "no exclusion"]

@@ -26,6 +26,7 @@ JARGON = re.compile(r"\b(lambda|rho|BIC|AIC|weights?|inverse Mills|two-step)\b",
 NAMES = ("weight", *HOSTILE.values())
 SOME = ("average", "none", "ml", "honest", "window", "category", "sampling", "no exclusion")
 CASES = (*SOME, "cluster", "observed", "streamed", "crowded", "hostile", "long", "clear", "binary")
+CASES = (*CASES, "ordered", "series")
 
 
 def first_screen(page):

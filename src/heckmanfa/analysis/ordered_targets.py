@@ -125,11 +125,10 @@ def _target(question: Question, family: Family, held: Counter[Any], order: Seque
     in_order = " < ".join(said_class(name, label) for label in classes)
     told_words = f"{family.words.title}: {in_order}. Effects are on {words.target}."
     if len(classes) >= _FEWEST_CLASSES:
-        others = [label for label in classes[1:] if label != classes[place]]
-        other = option("positive", label_of(others[-1]))
-        told_words += f" For the probability of a lower class or more, pass {other}."
-        if place < len(classes) - 1:
-            told_words = told_words.replace("a lower class or more", "the highest class")
+        other = classes[-2] if place == len(classes) - 1 else classes[-1]
+        more = "" if other == classes[-1] else " or higher"
+        about = f"{said_class(name, other)}{more}"
+        told_words += f" For that of {about}, pass {option('positive', label_of(other))}."
     return Target(family, classes, told(told_words, keywords=True), place)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
+from heckmanfa.analysis.outcome_models import outcome_of
 from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.analysis.treatment_analysis import TreatmentAnalysis
 from heckmanfa.results.answer import in_percents
@@ -257,7 +258,7 @@ def _model(analysis: Analysis) -> dict[str, Any]:
     """Which model was fitted; a binary outcome has two classes, and effects on a probability."""
     classes, log = analysis.target.classes, analysis.evidence.words.log
     return {
-        "outcome_kind": analysis.target.family.name,
+        "outcome_kind": outcome_of(analysis.target.family.name),
         "estimator": type(analysis.model).__name__,
         "outcome_transform": analysis.question.outcome_transform,
         "classes": None if classes is None else list(classes),

@@ -249,7 +249,11 @@ class SimulateOptions:
         int, Option("--predicting", min=0, help="How many of them also predict.")
     ] = 5
     outcome_kind: Annotated[
-        str, Option(help="linear, or binary (1 where the linear outcome is positive, else 0).")
+        str,
+        Option(
+            help="linear, binary (1 where the linear outcome is positive, else 0) or ordered (a "
+            "rating from 1 to 4, cut at 0, 1 and 2)."
+        ),
     ] = "linear"
     rho: Annotated[float, Option(help="Correlation of the errors.")] = 0.5
     sigma: Annotated[float, Option(help="Standard deviation of the outcome's error.")] = 1.0

@@ -19,7 +19,7 @@ from heckmanfa.data.files.paths import refuse_clashes, refuse_standard_output
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.scan.parquet_files import arrow
 from heckmanfa.data.threads import in_order
-from heckmanfa.datasets.simulation import Truth, draw_rows, draw_truth, observed_as
+from heckmanfa.datasets.simulation import CUTS, Truth, draw_rows, draw_truth, observed_as
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
@@ -95,6 +95,7 @@ def _truth_as_json(truth: Truth, options: SimulateOptions) -> dict[str, Any]:
         "seed": options.seed,
         "outcome": "y",
         **({} if kind == "linear" else {"outcome_kind": kind}),
+        **({"cuts": list(CUTS)} if kind == "ordered" else {}),
         "predict": [name for name in names if predicts[name]],
         "only_select": [name for name in names if not predicts[name]],
         "intercept": truth.intercept,

@@ -120,9 +120,10 @@ def make_selection(
     strength : float
         Standard deviation of x'γ, at least 0, relative to that of u: how strongly the features
         drive selection.
-    outcome_kind : {"linear", "binary"}
+    outcome_kind : {"linear", "binary", "ordered"}
         "binary" is the Heckman probit: the outcome is 1 where y above is positive and 0 elsewhere.
-        Its scale is not observed, so `sigma` must be 1.
+        "ordered" is a rating from 1 to 4: one more than how many of 0, 1 and 2 are below y. Their
+        scale is not observed, so `sigma` must be 1.
     random_state : int, numpy.random.Generator or None
         Seed or source of random numbers. With an int, the coefficients do not depend on
         `n_samples`, `rho`, `sigma`, `intercept`, `selection_rate` or `outcome_kind`.
@@ -154,6 +155,15 @@ def make_selection(
     return Selection(**vars(truth), X=X, y=y, selected=selected, complete_y=complete_y)
 
 
+CUTS = (0.0, 1.0, 2.0)
+"""where one rating of an ordered outcome ends and the next begins"""
+
+
+def _ratings(outcome: Floats) -> Floats:
+    """Return 1 more than how many cuts are below an outcome; NaN stays."""
+    return np.where(np.isnan(outcome), np.nan, 1.0 + np.searchsorted(CUTS, outcome))
+
+
 def _classes(outcome: Floats) -> Floats:
     """Return 1 where an outcome is positive, and 0 elsewhere; NaN stays."""
     return np.where(np.isnan(outcome), np.nan, outcome > 0)
@@ -162,6 +172,7 @@ def _classes(outcome: Floats) -> Floats:
 OBSERVED: dict[str, tuple[Callable[[Floats], Floats], bool]] = {
     "linear": (lambda outcome: outcome, True),
     "binary": (_classes, False),
+    "ordered": (_ratings, False),
 }
 """what is observed of a linear outcome, and whether that has a scale, by kind of outcome"""
 

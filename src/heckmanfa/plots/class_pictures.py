@@ -55,7 +55,7 @@ class ClassEffects(Picture):
         return f"What goes with each class of {said(self.outcome, 40)}"
 
     def _look(self) -> str:
-        return "Look which classes are right of zero: more of the feature goes with more of them."
+        return "Look which classes lie right of zero: there are more of them where it is higher."
 
     def _alt(self) -> str:
         start = f"Effects on the probability of each class of {cut(label(self.outcome), 30)}."
@@ -143,7 +143,7 @@ class ClassShares(Picture):
         return f"Do predicted shares of the classes of {said(self.outcome, 40)} come true?"
 
     def _look(self) -> str:
-        return "Look whether circles are on the lines: there, predictions agree with what was seen."
+        return "Look whether circles lie on the lines: there, predictions came true."
 
     def _legend(self) -> tuple[LegendItem, ...]:
         observed = LegendItem("observed, with 95% interval", "-diamond", "ols")

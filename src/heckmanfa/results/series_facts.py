@@ -25,7 +25,7 @@ def series_facts(fit: Fit) -> list[Fact]:
     series = [series, _test(fit)]
     rows = fit.details.level_rows
     if rows is None:
-        return [*series, tell(fit, "series_intercept", "note", "not identified")]
+        return [*series, tell(fit, "series_intercept", "note", "not identified", short="none")]
     level = tell(fit, "series_intercept", "caution", f"{rows:,.10g} rows", case="at infinity")
     return [*series, level]
 
