@@ -280,9 +280,11 @@ def test_signs_are_those_of_the_effects_in_every_outcome_equation(fitted):
 @pytest.mark.parametrize("name", CASES)
 def test_an_average_of_the_one_assignment_allowed_is_that_fit(name):
     case = CASES[name]
-    own = case.fit_average(always=CANDIDATES, correction="always").tidy()
-    plain = case.fit_plain().tidy().set_index(["equation", "term"])
-    for row in own.itertuples():
+    model, fixed = case.fit_average(always=CANDIDATES, correction="always"), case.fit_plain()
+    for error, value in fixed.fit_.error_values.items():
+        assert model.fit_.error_values[error] == pytest.approx(value, rel=1e-6), error
+    plain = fixed.tidy().set_index(["equation", "term"])
+    for row in model.tidy().itertuples():
         beside = plain.loc[(row.equation, row.term)]
         assert row.estimate == pytest.approx(beside["estimate"], rel=1e-6, nan_ok=True)
         if not np.isnan(row.estimate):
@@ -392,6 +394,7 @@ def test_effects_are_averages_of_those_of_the_assignments(method):
     for name, each in values.items():
         assert table.loc[name, "estimate"] == pytest.approx(loop.weights @ each, rel=1e-5)
     assert model.predict_treatment(X) == pytest.approx(loop.weights @ np.array(means), rel=1e-6)
+    assert model.fit_.details.effects == pytest.approx(table["estimate"].to_numpy())
     own = model.effects(X, treated=d).set_index("effect")
     assert own["estimate"].to_numpy() == pytest.approx(table["estimate"].to_numpy(), rel=1e-8)
     assert own["ci_low"].to_numpy() == pytest.approx(table["ci_low"].to_numpy(), rel=1e-6)

@@ -78,7 +78,7 @@ def fit_by_series(inputs: Inputs) -> Fit:
         *(moments, probit, inputs.features, inputs.kind, inputs.rows),
         n_terms=spec.number,
         at_infinity=spec.intercept is not None,
-        with_errors=spec.guarded,
+        with_errors=spec.guarded or inputs.choice.everything,
     )
     inputs = replace(inputs, spec=replace(spec, number=series.n_terms))
     level = None if series.intercept is None else series.intercept.value

@@ -132,7 +132,7 @@ def average_functions(
         own = estimates.again(group.fit)
         value, gradient = functions(own)
         within = gradient @ own.covariance @ gradient.T
-        parts.append((value, _in_terms(group.fit, own, gradient), within))
+        parts.append((value, in_terms_of(group.fit, own, gradient), within))
     return mixture_of(fit, groups, parts, conf_level)
 
 
@@ -185,7 +185,7 @@ def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
     return chances
 
 
-def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
+def in_terms_of(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
     """Arrange gradients, (q, ...) as `Estimates.covariance` has rows, as the terms of a fit."""
     assert fit.probit is not None
     place = estimates.places

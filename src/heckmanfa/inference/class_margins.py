@@ -17,6 +17,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.fit.ordered_cut import cuts_by
+from heckmanfa.inference.average_effects import group_fits, in_terms_of, is_averaged, mixture_of
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.model.expectation_parts import probability_parts
 
@@ -35,13 +36,50 @@ def quantities_of(fit: Fit, kinds: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def class_effects(
-    fit: Fit, estimates: Estimates, targets: Sequence[str], over: OverCells, whole: float
-) -> tuple[Floats, Floats, Floats]:
-    """Return effects, standard errors and their covariance, ordered by target, then by class.
+    fit: Fit,
+    estimates: Estimates,
+    targets: Sequence[str],
+    over: OverCells,
+    *,
+    whole: float,
+    conf_level: float,
+) -> tuple[Floats, Floats, Floats | None, Floats]:
+    """Return effects, standard errors, limits (None unless averaged) and their covariance.
 
-    ``whole`` is what all classes add up to: 1 of probabilities, and 0 of effects on them.
+    They are ordered by target, then by class. ``whole`` is what all classes add up to: 1 of
+    probabilities, and 0 of effects on them.
     """
     names = [term for term in fit.spec.error_terms if term.startswith("step")]
+    steps = [fit.terms.index(("errors", name)) for name in names]
+
+    def at(own: Fit, taken: Estimates) -> tuple[Floats, Floats, Floats]:
+        values, gradient = _values_at(own, taken, names, targets, over, whole)
+        return values, gradient, gradient @ _with_steps(own, taken, names) @ gradient.T
+
+    if not is_averaged(fit, estimates):
+        values, _, covariance = at(fit, estimates)
+        with np.errstate(invalid="ignore"):
+            return values, np.sqrt(np.diag(covariance)), None, covariance
+    groups, parts = group_fits(fit), []
+    for group in groups:
+        taken = estimates.again(group.fit)
+        values, gradient, within = at(group.fit, taken)
+        size = len(taken.covariance)
+        in_terms = in_terms_of(group.fit, taken, gradient[:, :size])
+        in_terms[:, steps] += gradient[:, size:]
+        parts.append((values, in_terms, within))
+    return mixture_of(fit, groups, parts, conf_level)
+
+
+def _values_at(
+    fit: Fit,
+    estimates: Estimates,
+    names: Sequence[str],
+    targets: Sequence[str],
+    over: OverCells,
+    whole: float,
+) -> tuple[Floats, Floats]:
+    """Return effects by one set of estimates, and their gradients in these and in the steps."""
     effects: list[Floats] = []
     gradients: list[Floats] = []
 
@@ -70,10 +108,7 @@ def class_effects(
         for (more, by_more), (less, by_less) in pairwise(edges):
             effects.append(more - less)
             gradients.append(by_more - by_less)
-    values, gradient = np.concatenate(effects), np.concatenate(gradients)
-    covariance = gradient @ _with_steps(fit, estimates, names) @ gradient.T
-    with np.errstate(invalid="ignore"):
-        return values, np.sqrt(np.diag(covariance)), covariance
+    return np.concatenate(effects), np.concatenate(gradients)
 
 
 def _at_cut(estimates: Estimates, cut: float) -> Estimates:

@@ -94,10 +94,11 @@ def margins(
         _refuse_many(len(quantities) * len(rows.cells) * max(len(rows.changes), 1))
         if fit.ordered_classes is not None:
             predicted = 1.0 if where.predictions else 0.0
-            effects, error, covariance = class_effects(
-                fit, estimates, targets, lambda own, asked: _over_cells(own, asked, rows), predicted
+            effects, error, limits, covariance = class_effects(
+                *(fit, estimates, targets, lambda own, asked: _over_cells(own, asked, rows)),
+                whole=predicted,
+                conf_level=conf_level,
             )
-            limits = None
         else:
             effects, error, limits, covariance = judged(
                 fit,
