@@ -234,7 +234,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
             if len(found) != 2:
                 raise InputError(
                     f"{option('over')} names {quoted(name)}, which has {len(found)} values: groups "
-                    "are those of a category or of two values. Name it in categorical_features, or "
+                    "are those of a category or of two values. Name it in "
+                    f"{option('categorical_features')}, or "
                     "cut it into levels."
                 )
             names = [f"{name}[{value:g}]" for value in found]
