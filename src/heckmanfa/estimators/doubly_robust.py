@@ -219,7 +219,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
             )
             return Pseudo(rows.outcome, np.ones(len(rows.outcome), dtype=bool), None)
         expected, chance = cross.predict(rows, generator(self.random_state))
-        return Pseudo.of(rows, expected, chance, self._bounds)
+        sampling = self.weight_kind == "sampling"
+        return Pseudo.of(rows, expected, chance, self._bounds, sampling=sampling)
 
     def _groups(self, read: RowsRead, over: Any, features: Floats) -> GroupMeans:
         """Return who is in which group of the column ``over``."""
