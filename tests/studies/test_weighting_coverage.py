@@ -15,7 +15,8 @@ What was expected before any sample was drawn:
 
 What was found: all of that, but that intervals of slopes are too short at this size. Doubly robust
 ones held the truth in 92.7 to 94.4%, weighted ones in 91.5 to 93.2%. With 4,000 rows the standard
-error of the weighted slope is right to 4%. The bounds of the test are what was found, less a little.
+error of the weighted slope is right to 4%. The bounds of the test are what was found, less a
+little.
 """
 
 from __future__ import annotations
