@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanBestSubset,
     HeckmanFA,
@@ -61,6 +62,7 @@ ESTIMATORS = {
     "lasso": lambda: HeckmanLasso(),
     "ols": lambda: NaiveOLS(TWO),
     "ipw": lambda: InverseProbabilityWeighted(TWO),
+    "doubly robust": lambda: DoublyRobust(TWO, random_state=0),
 }
 METRICS = [
     (observed_r2, r2_score, 1),

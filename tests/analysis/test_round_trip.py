@@ -15,6 +15,7 @@ import pytest
 
 import heckmanfa
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
@@ -54,6 +55,7 @@ MODELS = {
     "HeckmanProbitBestSubset": HeckmanProbitBestSubset(n_refits=3),
     "NaiveOLS": NaiveOLS(),
     "InverseProbabilityWeighted": InverseProbabilityWeighted(),
+    "DoublyRobust": DoublyRobust(random_state=0),
 }
 # Ways to run code that a file names. Once a process has made every kind of model, reading one more
 # executes and imports nothing either.

@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
@@ -430,7 +431,12 @@ def test_least_squares_and_full_observation_take_tensors(data, device):
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 @pytest.mark.parametrize(
     "model",
-    [InverseProbabilityWeighted(), HeckmanLasso(), RURegressor(epochs=2, random_state=0)],
+    [
+        InverseProbabilityWeighted(),
+        DoublyRobust(random_state=0),
+        HeckmanLasso(),
+        RURegressor(epochs=2, random_state=0),
+    ],
     ids=lambda model: type(model).__name__,
 )
 def test_models_to_compare_with_take_tensors(device, model):

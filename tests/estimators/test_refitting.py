@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import heckmanfa.estimators.fitting
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
@@ -52,6 +53,7 @@ ESTIMATORS = {
     "lasso": lambda: HeckmanLasso(),
     "ols": lambda: NaiveOLS(["educ", "exper"]),
     "ipw": lambda: InverseProbabilityWeighted(["educ", "exper"]),
+    "doubly robust": lambda: DoublyRobust(["educ", "exper"], random_state=0),
     "ru": lambda: RURegressor(["educ", "exper"], epochs=2, random_state=0),
 }
 
@@ -97,7 +99,8 @@ def interrupted(model, patch):
     """An interruption after everything, or nearly, was set."""
     owner, name = heckmanfa.estimators.fitting, "attributes"
     if isinstance(model, ObservedRegressor):
-        owner, name = type(model), "_train" if isinstance(model, RURegressor) else "_regress"
+        last = {RURegressor: "_train", DoublyRobust: "_estimate"}
+        owner, name = type(model), last.get(type(model), "_regress")
     original = getattr(owner, name)
 
     def interrupt(*arguments):

@@ -198,6 +198,22 @@ def test_overlap_is_what_the_weights_say(frame, simulated, weights):
     assert free.share_largest == pytest.approx(top / raw.sum(), rel=0.01)
 
 
+def test_sampling_weights_multiply_the_weights_of_their_rows(frame, simulated, weights):
+    weights = weights**4 / 10
+    model = InverseProbabilityWeighted(PREDICTION, clip=1e6, weight_kind="sampling")
+    overlap = model.fit(frame, simulated.y, sample_weight=weights).diagnostics().overlap
+    s = simulated.selected
+    index = model.selection_intercept_ + simulated.X[s] @ model.selection_coef_
+    each = weights[s] / norm.cdf(index)
+    assert overlap.n_rows == s.sum()
+    assert overlap.effective == pytest.approx(each.sum() ** 2 / (each**2).sum())
+    top = np.sort(each)[::-1]
+    most = 0.01 * len(top)
+    whole = int(most)
+    share = (top[:whole].sum() + (most - whole) * top[whole]) / top.sum()
+    assert overlap.share_largest == pytest.approx(share, rel=0.01)
+
+
 def test_trimmed_rows_leave_the_regression_and_are_counted(frame, simulated):
     plain = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y)
     chance = norm.cdf(plain.selection_intercept_ + simulated.X @ plain.selection_coef_)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
@@ -34,6 +35,7 @@ MODELS = {
     "probit search": lambda: HeckmanProbitBestSubset(),
     "least squares": lambda: NaiveOLS(),
     "weighted": lambda: InverseProbabilityWeighted(),
+    "doubly robust": lambda: DoublyRobust(random_state=0),
 }
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
@@ -53,4 +54,6 @@ def others(X: pd.DataFrame, y: "pd.Series[float]") -> None:
     assert_type(HeckmanAverage().fit(X, y).inclusion_, pd.DataFrame)
     assert_type(NaiveOLS().fit(X, y).coef_, Floats)
     assert_type(InverseProbabilityWeighted().fit(X, y).n_clipped_, int)
+    assert_type(InverseProbabilityWeighted().fit(X, y).tidy(), pd.DataFrame)
+    assert_type(DoublyRobust().fit(X, y, groups=y).mean_, float)
     assert_type(load("wages.heckmanfa"), SelectionModel | ObservedRegressor)

@@ -219,7 +219,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
             )
             return Pseudo(rows.outcome, np.ones(len(rows.outcome), dtype=bool), None)
         expected, chance = cross.predict(rows, generator(self.random_state))
-        return Pseudo.of(rows, expected, chance, self._bounds)
+        sampling = self.weight_kind == "sampling"
+        return Pseudo.of(rows, expected, chance, self._bounds, sampling=sampling)
 
     def _groups(self, read: RowsRead, over: Any, features: Floats) -> GroupMeans:
         """Return who is in which group of the column ``over``."""
@@ -234,7 +235,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
             if len(found) != 2:
                 raise InputError(
                     f"{option('over')} names {quoted(name)}, which has {len(found)} values: groups "
-                    "are those of a category or of two values. Name it in categorical_features, or "
+                    "are those of a category or of two values. Name it in "
+                    f"{option('categorical_features')}, or "
                     "cut it into levels."
                 )
             names = [f"{name}[{value:g}]" for value in found]

@@ -294,7 +294,7 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
             return self._unweighted(read)
         read, fitted = self._select(read)
         probit, bounds, kind = fitted.probit, self._bounds, self._kind(read)
-        overlap = measure_overlap(fitted.rows, probit, bounds)
+        overlap = measure_overlap(fitted.rows, probit, bounds, sampling=kind.sampling)
         if not overlap.n_rows:
             raise InputError(
                 f"trim={self.trim} leaves no row: the largest probability of selection is "

@@ -45,15 +45,22 @@ class Pseudo:
     overlap: Overlap | None
 
     @classmethod
-    def of(cls, rows: KnownRows, expected: Floats, chance: Floats, bounds: Bounds) -> Pseudo:
+    def of(
+        cls,
+        rows: KnownRows,
+        expected: Floats,
+        chance: Floats,
+        bounds: Bounds,
+        *,
+        sampling: bool,
+    ) -> Pseudo:
         """Weigh the residuals, within bounds of the weights."""
         with np.errstate(divide="ignore"):
             log_chance = np.log(chance)
         weight, _, low = bounds.weights(log_chance)
-        count = np.ones(len(chance)) if rows.weight is None else rows.weight
-        overlap = WeightSums.of(log_chance, rows.selected, count, bounds).overlap()
+        sums = WeightSums.of(log_chance, rows.selected, rows.weight, bounds, sampling=sampling)
         values = pseudo_outcomes(rows.outcome, rows.selected, expected, weight)
-        return cls(values, ~low, overlap)
+        return cls(values, ~low, sums.overlap())
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,10 @@ _LARGEST_EXPONENT = 700.0
 _LARGEST_SHARE = 0.01
 # Log weights are counted in cells this wide: a share of weight is exact to about one percent of it.
 _CELL = 1.0 / 256.0
-_N_CELLS = 4096
+_N_CELLS = 5120
+_FIRST_CELL = 1024
+"""that of a weight of one: sampling weights may be smaller"""
+_LARGEST_COUNTED = 1e6
 
 
 @dataclass(frozen=True)
@@ -92,20 +95,29 @@ class WeightSums:
 
     @classmethod
     def of(
-        cls, log_probability: Floats, selected: Mask, count: Floats, bounds: Bounds
+        cls,
+        log_probability: Floats,
+        selected: Mask,
+        given: Floats | None,
+        bounds: Bounds,
+        *,
+        sampling: bool,
     ) -> WeightSums:
-        """Add up rows, of which each counts ``count`` times."""
+        """Add up rows; weights that were ``given`` count rows, or multiply theirs if sampling."""
         n_low = float(np.count_nonzero(bounds.weights(log_probability)[2]))
-        log_probability, count = log_probability[selected], count[selected]
-        weight, capped, low = bounds.weights(log_probability)
-        inverse = np.exp(np.minimum(-log_probability, _LARGEST_EXPONENT))
-        kept = ~low
-        place = np.clip(np.log(np.where(low, 1.0, weight)) / _CELL, 0, _N_CELLS - 1).astype(int)
-        at = place[kept]
+        log_probability = log_probability[selected]
+        given = np.ones(len(selected)) if given is None else given
+        given, one = given[selected], np.ones(len(log_probability))
+        count, factor = (one, given) if sampling else (given, one)
+        inverse, capped, low = bounds.weights(log_probability)
+        weight, kept = factor * inverse, ~low
+        place = np.log(np.where(low, 1.0, weight)) / _CELL + _FIRST_CELL
+        at = np.clip(place, 0, _N_CELLS - 1).astype(int)[kept]
         rows, mass = count[kept], (count * weight)[kept]
         cells = [np.bincount(at, values, _N_CELLS) for values in (rows, mass)]
+        before = np.exp(np.minimum(-log_probability, _LARGEST_EXPONENT))
         # Infinite weights would leave no shares.
-        before = count * np.minimum(inverse, np.exp(_CELL * _N_CELLS))
+        all_mass = given * np.minimum(before, _LARGEST_COUNTED)
         sums = [
             rows.sum(),
             np.count_nonzero(capped),
@@ -114,11 +126,11 @@ class WeightSums:
             mass.sum(),
             (count * weight**2).sum(),
             (count * weight)[capped].sum(),
-            before.sum(),
-            before[low].sum(),
+            all_mass.sum(),
+            all_mass[low].sum(),
         ]
         ends = lowest(log_probability[kept]), highest(log_probability[kept])
-        largest = float(inverse.max(initial=1.0))
+        largest = float(before.max(initial=1.0))
         return cls(np.array(sums, dtype=np.float64), largest, ends, np.array(cells))
 
     @staticmethod
@@ -162,15 +174,16 @@ def _ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole > 0 else float("nan")
 
 
-def measure_overlap(rows: Rows, probit: Probit, bounds: Bounds) -> Overlap:
+def measure_overlap(rows: Rows, probit: Probit, bounds: Bounds, *, sampling: bool) -> Overlap:
     """Measure the weights of some rows, in one pass."""
-    parts = rows.map(_count, probit, bounds, columns=probit.features, merge=WeightSums.merged)
+    args = (probit, bounds, sampling)
+    parts = rows.map(_count, *args, columns=probit.features, merge=WeightSums.merged)
     return WeightSums.merged(list(parts)).overlap()
 
 
-def _count(block: Block, probit: Probit, bounds: Bounds) -> WeightSums:
-    count = np.ones(len(block.selected)) if block.weight is None else block.weight
-    return WeightSums.of(log_cdf(_index(block, probit)), block.selected, count, bounds)
+def _count(block: Block, probit: Probit, bounds: Bounds, sampling: bool) -> WeightSums:
+    log_probability = log_cdf(_index(block, probit))
+    return WeightSums.of(log_probability, block.selected, block.weight, bounds, sampling=sampling)
 
 
 @dataclass(frozen=True)
