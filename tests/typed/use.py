@@ -13,6 +13,7 @@ from heckmanfa import (
     HeckmanProbit,
     InverseProbabilityWeighted,
     NaiveOLS,
+    bounds,
     load,
 )
 from heckmanfa.estimators.base import SelectionModel
@@ -53,4 +54,6 @@ def others(X: pd.DataFrame, y: "pd.Series[float]") -> None:
     assert_type(HeckmanAverage().fit(X, y).inclusion_, pd.DataFrame)
     assert_type(NaiveOLS().fit(X, y).coef_, Floats)
     assert_type(InverseProbabilityWeighted().fit(X, y).n_clipped_, int)
+    assert_type(bounds.lee(y, X["trained"]), bounds.Bounds)
+    assert_type(Heckman().fit(X, y).bounds(X, y).tidy(), pd.DataFrame)
     assert_type(load("wages.heckmanfa"), SelectionModel | ObservedRegressor)

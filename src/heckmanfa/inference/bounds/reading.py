@@ -16,6 +16,7 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, group_codes, labelled_groups, read_outcome, read_weights
 from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
+from heckmanfa.inference.effect_cells import declared_order
 from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
 from heckmanfa.results.distribution import NullDistribution, check_level
 from heckmanfa.text.option_types import WeightKind
@@ -183,8 +184,12 @@ def read_groups(
             f"{what} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut a column "
             "of numbers into classes first"
         )
+    declared, codes = declared_order(group), codes[used]
+    if declared is not None:
+        order = sorted(range(len(raw)), key=lambda place: declared.index(raw[place]))
+        codes, raw = np.argsort(order)[codes], raw[order]
     labels = tuple(label_of(label) for label in raw)
-    found = Groups(codes[used], labels, str(getattr(group, "name", None) or ""))
+    found = Groups(codes, labels, str(getattr(group, "name", None) or ""))
     if observed is not None:
         for place, label in enumerate(labels):
             if not (observed & found.mask(place)).any():
