@@ -41,7 +41,7 @@ PAGES = (
     *("docs/probit_coverage.md", "docs/log_outcomes.md", "docs/data.md"),
     *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
     *("docs/studies.md", "docs/reading_the_report.md", "docs/accuracy.md", "docs/treatment.md"),
-    "docs/weighting.md",
+    *("docs/weighting.md", "docs/bounds.md"),
 )
 WITH_CODE = (
     *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", *COMMAND_LINE),
@@ -49,7 +49,7 @@ WITH_CODE = (
     *("docs/faq.md", "docs/how_far.md", "docs/binary.md", "docs/log_outcomes.md"),
     *("docs/data.md", "docs/ordered.md", "docs/not_normal.md"),
     *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
-    *("docs/treatment.md", "docs/tables.md", "docs/weighting.md"),
+    *("docs/treatment.md", "docs/tables.md", "docs/weighting.md", "docs/bounds.md"),
 )
 WITH_COMMANDS = ("README.md", "docs/treatment.md", *COMMAND_LINE)
 BLOCK = re.compile(

@@ -92,7 +92,7 @@ CLASSES = [
 ]
 
 
-OF_TREATMENT = {"bootstrap", "fit", "from_formula", "predict", "score"}
+OF_TREATMENT = {"bootstrap", "bounds", "fit", "from_formula", "predict", "score"}
 
 
 def depth(kind):

@@ -300,6 +300,18 @@ def test_every_kind_of_column_gives_the_same_bounds(rows):
     np.testing.assert_allclose(ends(chosen), expected, rtol=1e-12)
 
 
+def test_groups_have_the_order_in_which_categories_are_declared(rows):
+    polars = pytest.importorskip("polars")
+    text = rows["z"].map({0: "none", 1: "some", 2: "all"})
+    declared = pd.Categorical(text, categories=["none", "some", "all", "more"])
+    enum = polars.Series(text.tolist(), dtype=polars.Enum(["none", "some", "all", "more"]))
+    expected = ends(bounds.difference(rows["y"], rows["z"]), 1)
+    for group in (declared, enum, pd.Series(declared)):
+        result = bounds.difference(rows["y"], group)
+        assert result.tidy()["group"].tolist()[:2] == ["some less none", "all less none"]
+        np.testing.assert_allclose(ends(result, 1), expected, rtol=1e-12)
+
+
 def test_selected_rows_without_an_outcome_are_missing_too(rows):
     everyone = bounds.mean(rows["y"], selected=np.ones(len(rows), dtype=bool))
     np.testing.assert_array_equal(ends(everyone), ends(bounds.mean(rows["y"])))

@@ -14,6 +14,7 @@ from heckmanfa import (
     HeckmanProbit,
     InverseProbabilityWeighted,
     NaiveOLS,
+    bounds,
     load,
 )
 from heckmanfa.estimators.base import SelectionModel
@@ -56,4 +57,6 @@ def others(X: pd.DataFrame, y: "pd.Series[float]") -> None:
     assert_type(InverseProbabilityWeighted().fit(X, y).n_clipped_, int)
     assert_type(InverseProbabilityWeighted().fit(X, y).tidy(), pd.DataFrame)
     assert_type(DoublyRobust().fit(X, y, groups=y).mean_, float)
+    assert_type(bounds.lee(y, X["trained"]), bounds.Bounds)
+    assert_type(Heckman().fit(X, y).bounds(X, y).tidy(), pd.DataFrame)
     assert_type(load("wages.heckmanfa"), SelectionModel | ObservedRegressor)

@@ -135,7 +135,7 @@ def read_groups(over: Any, n: int) -> GroupCodes:
             "column of numbers into classes first"
         )
     labels = [label.item() if hasattr(label, "item") else label for label in raw_labels]
-    declared = _declared(over)
+    declared = declared_order(over)
     if declared is not None:
         order = sorted(range(len(labels)), key=lambda place: declared.index(labels[place]))
         back = np.argsort(order)
@@ -143,7 +143,7 @@ def read_groups(over: Any, n: int) -> GroupCodes:
     return GroupCodes(codes, tuple(labels))
 
 
-def _declared(over: Any) -> list[Any] | None:
+def declared_order(over: Any) -> list[Any] | None:
     """Return the declared categories of a column; None if it has none."""
     if isinstance(getattr(over, "dtype", None), pd.CategoricalDtype):
         return list(over.dtype.categories)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from heckmanfa.inference.bounds.rows import (
     effect_row,
     groups_given,
     mean_rows,
-    name_of,
     read_given,
     read_treated,
 )
@@ -95,16 +95,12 @@ def mean(
     found = read_given(given, weight_kind)
     by = groups_given(given, found, relation)
     span = read_span(y_range, found.rows)
-    named = name_of(y, "the outcome")
-    return Bounds(
-        f"Bounds of the mean of {shown(named)}",
-        tuple(mean_rows(found, span, by, level, "mean", relation)),
+    return found.result(
+        f"Bounds of the mean of {shown(found.name)}",
+        mean_rows(found, span, by, level, "mean", relation),
         level,
-        found.count(),
         span,
-        y_range is None,
-        (*found.notes, *found.reference.notes()),
-        outcome=named,
+        observed=y_range is None,
     )
 
 
@@ -146,25 +142,21 @@ def share(
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    n, named = check_lengths(given), name_of(y, "the outcome")
+    n = check_lengths(given)
     if above is None:
         outcome, label = _indicator(given["y"], n, of)
-        said = f"{named} = {label}" if named != "the outcome" else f"outcomes of {label}"
     else:
         if of is not None:
             raise InputError("of names a class, and above a number: pass one of them")
         values = read_outcome(given["y"], n)
-        outcome = np.where(np.isnan(values), np.nan, values > above)
-        said = f"{named} above {float(above):g}"
+        outcome, label = np.where(np.isnan(values), np.nan, values > above), ""
     found = read_given(given, weight_kind, outcome)
     by = groups_given(given, found, relation)
-    return Bounds(
+    said = f"{found.name} = {label}" if above is None else f"{found.name} above {above:g}"
+    return replace(found, name=said).result(
         f"Bounds of the share of {shown(said)}",
-        tuple(mean_rows(found, (0.0, 1.0), by, level, "share", relation)),
+        mean_rows(found, (0.0, 1.0), by, level, "share", relation),
         level,
-        found.count(),
-        notes=(*found.notes, *found.reference.notes()),
-        outcome=said,
     )
 
 
@@ -208,17 +200,13 @@ def difference(
         raise InputError("a difference needs two groups or more: group has one")
     span = read_span(y_range, found.rows)
     base = 0 if reference is None else by.place(reference, "reference")
-    named = name_of(y, "the outcome")
     means = mean_rows(found, span, by, level, "mean", relation)
-    return Bounds(
-        f"Bounds of the difference in {shown(named)}",
+    return found.result(
+        f"Bounds of the difference in {shown(found.name)}",
         (*difference_rows(found, span, by, base, level, relation), *means),
         level,
-        found.count(),
         span,
-        y_range is None,
-        (*found.notes, *found.reference.notes()),
-        outcome=named,
+        observed=y_range is None,
     )
 
 
@@ -257,16 +245,12 @@ def effect(
     found = read_given(given, weight_kind)
     chosen = read_treated(given["treated"], found)
     span = read_span(y_range, found.rows)
-    named = name_of(y, "the outcome")
-    return Bounds(
-        f"Bounds of the effect of treatment on {shown(named)}",
+    return found.result(
+        f"Bounds of the effect of treatment on {shown(found.name)}",
         (effect_row(found, chosen, span, level),),
         level,
-        found.count(),
         span,
-        y_range is None,
-        (*found.notes, *found.reference.notes()),
-        outcome=named,
+        observed=y_range is None,
     )
 
 

@@ -11,7 +11,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.cells import ordered_cells
 from heckmanfa.inference.bounds.reading import in_memory, read_conf_level, read_span
 from heckmanfa.inference.bounds.resampling import check_n_boot, resample
-from heckmanfa.inference.bounds.rows import mean_rows, name_of, read_given, seen_mean
+from heckmanfa.inference.bounds.rows import mean_rows, read_given, seen_mean
 from heckmanfa.model.monotone_instrument import corrected, instrument_ends
 from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
@@ -94,21 +94,16 @@ def monotone_instrument(
         f"The instrument has {plural(n_cells, 'cell')}. Before the correction of their bias the "
         f"bounds were {before}.",
         f"Their standard errors are from {plural(len(drawn.values), 'bootstrap sample')}.",
-        *found.notes,
-        *found.reference.notes(),
     ]
     if low > high:
         notes.insert(
             0, "The bounds cross: chance, or the mean outcome is not monotone in the instrument."
         )
-    named = name_of(y, "the outcome")
-    return Bounds(
-        f"Bounds of the mean of {shown(named)}, with a monotone instrument",
+    return found.result(
+        f"Bounds of the mean of {shown(found.name)}, with a monotone instrument",
         (row, *mean_rows(found, span, None, level)),
         level,
-        found.count(),
         span,
-        y_range is None,
-        tuple(notes),
-        outcome=named,
+        observed=y_range is None,
+        notes=notes,
     )

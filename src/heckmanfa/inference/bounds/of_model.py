@@ -70,17 +70,15 @@ def bounds_of_model(
     what = "probability" if of_classes else "mean"
     several = "probabilities" if of_classes else "means"
     about = f"the {what}" if len(lines) == 1 else several
-    return Bounds(
+    result = replace(first.read, name=named).result(
         f"Bounds of {about} of {shown(named)}",
-        tuple(lines),
+        lines,
         level,
-        first.read.count(),
         None if of_classes else first.span,
-        y_range is None and not of_classes,
-        tuple(dict.fromkeys((*notes, *first.read.reference.notes()))),
-        model,
-        named,
+        observed=y_range is None and not of_classes,
+        notes=notes,
     )
+    return replace(result, model=model)
 
 
 def bounds_or_none(fit: Fit, passed: PassedRows, model: str, outcome: str = "") -> Bounds | None:
@@ -276,14 +274,12 @@ def _of_effect(
     table = average_effects(fit, None, None, None, None, level, model)
     effect = table[table["effect"] == "ate"][["estimate", "ci_low", "ci_high"]].to_numpy()[0]
     told = float(effect[0]), float(effect[1]), float(effect[2])
-    return Bounds(
-        f"Bounds of the effect of treatment on {shown(outcome_of(fit))}",
+    named = outcome_of(fit)
+    result = replace(read, name=named).result(
+        f"Bounds of the effect of treatment on {shown(named)}",
         (replace(effect_row(read, treated, span, level), model=told),),
         level,
-        read.count(),
         span,
-        y_range is None,
-        tuple(read.reference.notes()),
-        model,
-        outcome_of(fit),
+        observed=y_range is None,
     )
+    return replace(result, model=model)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
+from heckmanfa.data.arrays import Floats, is_dask, on_host
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.outcomes import refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
@@ -16,7 +16,9 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, group_codes, labelled_groups, read_outcome, read_weights
 from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
+from heckmanfa.inference.effect_cells import declared_order
 from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
+from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.distribution import NullDistribution, check_level
 from heckmanfa.text.option_types import WeightKind
 from heckmanfa.text.printable import quoted, quoted_list
@@ -24,6 +26,10 @@ from heckmanfa.text.wording import nearest, plural
 
 _MOST_GROUPS = 100
 _SHOWN = 6
+
+
+OUTCOME = "the outcome"
+"""what an outcome without a name is called"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +41,8 @@ class Read:
     used: Mask
     """(n given,) which of the rows given these are"""
     notes: tuple[str, ...] = ()
+    name: str = OUTCOME
+    """of the outcome"""
 
     @property
     def n(self) -> int:
@@ -52,6 +60,23 @@ class Read:
         if inside is None:
             return len(seen), int(seen.sum())
         return int(inside.sum()), int((seen & inside).sum())
+
+    def result(
+        self,
+        title: str,
+        rows: Iterable[BoundRow],
+        conf_level: float,
+        span: Span | None = None,
+        *,
+        observed: bool = False,
+        notes: Iterable[str] = (),
+    ) -> Bounds:
+        """Return a report of bounds; ``observed`` says whether the range is."""
+        notes = dict.fromkeys((*notes, *self.notes, *self.reference.notes()))
+        counts = self.count()
+        return Bounds(
+            title, tuple(rows), conf_level, counts, span, observed, (*notes,), outcome=self.name
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +117,18 @@ def in_memory(**columns: Any) -> dict[str, Any]:
             )
     if columns.get("y") is None:
         raise InputError("y is missing: pass the outcome, NaN where it is not known")
-    lazy = [name for name, values in columns.items() if is_dask(values)]
-    # Frames keep the names of their columns.
-    columns |= {name: columns[name].compute() for name in lazy if hasattr(columns[name], "columns")}
-    names = [name for name in lazy if is_dask(columns[name])]
-    computed = compute_dask(*(columns[name] for name in names)) if names else []
-    columns |= dict(zip(names, computed, strict=True))
-    columns = {name: on_host(values) for name, values in columns.items()}
+    columns = {name: on_host(_computed(values)) for name, values in columns.items()}
     match_rows(columns)
     return columns
+
+
+def _computed(values: Any) -> Any:
+    """Return a Dask collection in memory, with the names of its columns; others unchanged."""
+    if not is_dask(values):
+        return values
+    computed = values.compute()
+    # Every partition may number its rows from zero.
+    return computed.reset_index(drop=True) if hasattr(computed, "reset_index") else computed
 
 
 def length_of(values: Any, what: str) -> int:
@@ -165,7 +193,9 @@ def read(
         clusters = codes[used]
     rows = SeenRows(np.where(seen, values, 0.0)[used], seen[used], weight[used])
     notes = [f"{plural(int((~used).sum()), 'row')} of weight zero left out."] * (not used.all())
-    return Read(rows, Sampling(rows.weight, weight_kind, clusters), used, tuple(notes))
+    sampling, name = Sampling(rows.weight, weight_kind, clusters), getattr(y, "name", None)
+    named = name if isinstance(name, str) and name else OUTCOME
+    return Read(rows, sampling, used, tuple(notes), named)
 
 
 def read_groups(
@@ -183,8 +213,12 @@ def read_groups(
             f"{what} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut a column "
             "of numbers into classes first"
         )
+    declared, codes = declared_order(group), codes[used]
+    if declared is not None:
+        order = sorted(range(len(raw)), key=lambda place: declared.index(raw[place]))
+        codes, raw = np.argsort(order)[codes], raw[order]
     labels = tuple(label_of(label) for label in raw)
-    found = Groups(codes[used], labels, str(getattr(group, "name", None) or ""))
+    found = Groups(codes, labels, str(getattr(group, "name", None) or ""))
     if observed is not None:
         for place, label in enumerate(labels):
             if not (observed & found.mask(place)).any():

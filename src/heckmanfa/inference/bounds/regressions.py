@@ -21,7 +21,6 @@ from heckmanfa.inference.bounds.reading import (
 )
 from heckmanfa.inference.bounds.rows import (
     groups_given,
-    name_of,
     read_given,
     row_of_ends,
 )
@@ -95,15 +94,11 @@ def quantile(
                 observed=known,
             )
         )
-    named = name_of(y, "the outcome")
-    return Bounds(
-        f"Bounds of the {quantity} of {shown(named)}",
-        tuple(lines),
+    return found.result(
+        f"Bounds of the {quantity} of {shown(found.name)}",
+        lines,
         level,
-        found.count(),
         None if y_range is None else span,
-        notes=(*found.notes, *found.reference.notes()),
-        outcome=named,
     )
 
 
@@ -151,17 +146,14 @@ def projection(
             projection_ends(found.rows, design, span), terms, seen, strict=True
         )
     )
-    named = name_of(y, "the outcome")
     note = "Each pair of bounds is sharp by itself; coefficients cannot all be at theirs at once."
-    return Bounds(
-        f"Bounds of the linear projection of {shown(named)}",
+    return found.result(
+        f"Bounds of the linear projection of {shown(found.name)}",
         rows,
         level,
-        found.count(),
         span,
-        y_range is None,
-        (note, *found.notes, *found.reference.notes()),
-        outcome=named,
+        observed=y_range is None,
+        notes=(note,),
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.random_state import generator
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.inference.bounds.reading import Read
 from heckmanfa.text.printable import quoted
@@ -58,7 +58,7 @@ def resample(
 
 def _samples(found: Read, n_boot: int, random_state: Any) -> Iterator[Floats]:
     weight, clusters = found.rows.weight, found.sampling.clusters
-    random = check_random_state(random_state)
+    random = generator(random_state)
     for _ in range(n_boot):
         if clusters is not None:
             n = found.sampling.n_clusters or 0

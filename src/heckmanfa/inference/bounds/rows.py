@@ -36,12 +36,6 @@ RELATIONS: tuple[str, ...] = get_args(Relation)
 _SHOWN = 6
 
 
-def name_of(values: Any, otherwise: str) -> str:
-    """Return the name of a column, or what it is called without one."""
-    name = getattr(values, "name", None)
-    return str(name) if isinstance(name, str) and name else otherwise
-
-
 def row_of_ends(
     ends: Ends,
     read_rows: Read,

@@ -12,7 +12,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.cells import Cells, combinations, probability_bins
 from heckmanfa.inference.bounds.reading import Read, in_memory, one_of, read_conf_level
 from heckmanfa.inference.bounds.resampling import Draws, check_n_boot, resample
-from heckmanfa.inference.bounds.rows import name_of, read_given, read_treated, seen_mean
+from heckmanfa.inference.bounds.rows import read_given, read_treated, seen_mean
 from heckmanfa.model.trimming import Direction, Trimmed, trim
 from heckmanfa.results.bound_table import TRIMMING, BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
@@ -101,15 +101,8 @@ def lee(
         row, said = lee_row(found, chosen, cells, direction, level, n_boot, random_state)
         rows.append(row)
         notes += said
-    named = name_of(y, "the outcome")
-    return Bounds(
-        f"Trimming bounds of the effect on {shown(named)}",
-        tuple(rows),
-        level,
-        found.count(),
-        notes=tuple(dict.fromkeys((*notes, *found.notes, *found.reference.notes()))),
-        outcome=named,
-    )
+    title = f"Trimming bounds of the effect on {shown(found.name)}"
+    return found.result(title, rows, level, notes=notes)
 
 
 def lee_row(
