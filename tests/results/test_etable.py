@@ -217,6 +217,18 @@ def test_rows_of_a_category_stand_under_its_name_and_reference():
     assert "  more " in str(table)
 
 
+def test_a_category_of_a_formula_stands_under_its_term():
+    rows = LEVELS.assign(lwage=Y)
+    who = "educ + age + C(schooling)"
+    model = Heckman.from_formula("lwage ~ educ + C(schooling) + I(age ** 2)", who, rows)
+    table = etable([model], labels={"C(schooling)": "Schooling"})
+    named = [key[1:] for key in body_of(table) if key[0] == "Prediction equation"]
+    assert named == [
+        *[("", "Intercept"), ("", "educ"), ("Schooling", "some"), ("Schooling", "twelve")],
+        ("", "I(age ** 2)"),
+    ]
+
+
 def test_a_category_with_one_dummy_is_one_row():
     frame = X.assign(town=np.where(MROZ["city"] == 1, "big", "small"))
     rows = body_of(etable([Heckman(["educ", "town"]).fit(frame, Y)]))
@@ -717,6 +729,19 @@ def test_plain_formats_are_what_is_printed_and_the_frame(wild, tmp_path):
     wild.save(tmp_path / "a.csv")
     frame = pd.read_csv(tmp_path / "a.csv")
     pd.testing.assert_frame_equal(frame, wild.frame, rtol=1e-12, check_dtype=False)
+
+
+def test_names_that_a_terminal_would_obey_are_made_visible(fits, tmp_path):
+    frame = X.rename(columns={"educ": "a\x1b[2J", "exper": "b\u202e"})
+    model = Heckman(["a\x1b[2J", "b\u202e"]).fit(frame, Y)
+    table = etable([model, fits("ml")], names=["n\x1b[31m", "two"])
+    for text in (str(table), table.to_latex(), table.to_markdown(), table.to_html()):
+        assert not re.search("[\x1b\u202e]", text)
+    assert r"a\x1b[2J" in str(table)
+    for ending in ("docx", "xlsx"):
+        table.save(tmp_path / f"a.{ending}")
+        with zipfile.ZipFile(tmp_path / f"a.{ending}") as archive:
+            assert not any(b"\x1b" in archive.read(name) for name in archive.namelist())
 
 
 def test_files_are_not_replaced_unless_it_is_said(wild, tmp_path):

@@ -13,10 +13,12 @@ from heckmanfa import (
     HeckmanProbit,
     InverseProbabilityWeighted,
     NaiveOLS,
+    etable,
     load,
 )
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import ObservedRegressor
+from heckmanfa.results import ModelTable
 
 Floats = NDArray[np.float64]
 
@@ -53,4 +55,5 @@ def others(X: pd.DataFrame, y: "pd.Series[float]") -> None:
     assert_type(HeckmanAverage().fit(X, y).inclusion_, pd.DataFrame)
     assert_type(NaiveOLS().fit(X, y).coef_, Floats)
     assert_type(InverseProbabilityWeighted().fit(X, y).n_clipped_, int)
+    assert_type(etable([HeckmanBestSubset(), NaiveOLS()], under="interval"), ModelTable)
     assert_type(load("wages.heckmanfa"), SelectionModel | ObservedRegressor)
