@@ -116,7 +116,7 @@ def _in_full(heading: str, columns: Sequence[ModelColumn]) -> str:
 
 def _group(term: Term) -> tuple[str, str]:
     """Return what the dummies of a category share."""
-    return (term.source, term.reference) if term.level else (term.source, f"\0{term.is_constant}")
+    return term.source, term.reference
 
 
 def _merged(sequences: Iterable[Iterable[_Item]]) -> list[_Item]:
