@@ -511,10 +511,14 @@ def test_a_regression_that_has_a_tidy_is_shown_with_its_errors():
     class Weighted(InverseProbabilityWeighted):
         def tidy(self, conf_level=0.95):
             row = {"equation": "prediction", "term": "educ", "estimate": 0.5, "std_error": 0.25}
-            return pd.DataFrame([row])
+            mean = {"equation": "mean", "term": "everyone", "estimate": 1.5, "std_error": 0.5}
+            return pd.DataFrame([row, mean])
 
     table = etable([Weighted(TWO).fit(X, Y)])
-    assert body_of(table) == {("Prediction equation", "", "educ"): (["0.5000"], ["(0.2500)"])}
+    assert body_of(table) == {
+        ("Prediction equation", "", "educ"): (["0.5000"], ["(0.2500)"]),
+        ("Mean", "", "everyone"): (["1.500"], ["(0.5000)"]),
+    }
     assert not any("no standard errors" in note for note in table.notes)
 
 
