@@ -452,6 +452,17 @@ def test_treatment_models_have_their_equations_beside_a_selection_model(fits, tr
     assert table.facts.loc["Selected"].tolist() == ["428", "", ""]
 
 
+def test_notes_of_a_treatment_model_are_its_own_problems():
+    with quiet():
+        model = TreatmentModel(FEATURES, regimes="separate").fit(
+            X, MROZ["hours"], treated=MROZ["city"] == 1
+        )
+    notes = etable([model]).notes
+    problems = [fact for fact in model.diagnostics().facts if fact.level == "problem"]
+    assert "instruments" in [fact.key for fact in problems]
+    assert all(fact.sentence in notes for fact in problems)
+
+
 def test_an_ordered_outcome_has_cut_points_and_no_intercept(fits):
     labels = ["low", "mid", "high"]
     y = pd.cut(MROZ["wage"].where(WORKS), [0, 2, 4, 99], labels=labels)
