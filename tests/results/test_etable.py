@@ -612,12 +612,15 @@ def test_text_ends_numbers_below_each_other(fits):
     text = str(etable([fits("two-step"), fits("ml")], stars=True))
     lines = text.splitlines()
     assert lines[0] == lines[0][0] * len(lines[0]) == "=" * len(lines[0])
-    ends = {
-        re.search(r"\d(?=[*)]*$)", line[:30].rstrip()).start()
-        for line in lines[4:12]
-        if re.search(r"\d[*)]*$", line[:30].rstrip())
-    }
-    assert len(ends) == 1
+    found = [
+        [match.start() for match in re.finditer(r"\d(?=[*)]*(?: |$))", line)]
+        for line in lines
+        if re.match(r"(educ|exper|Intercept|age|nwifeinc| {10})", line)
+    ]
+    assert len(found) > 10
+    # Two columns, and whatever stars or parenthesis follow a number, it ends where others do.
+    assert {tuple(ends) for ends in found if len(ends) == 2} == {tuple(found[2])}
+    assert {end for ends in found for end in ends} == {*found[2]}
 
 
 def test_latex_has_the_rules_of_booktabs_and_every_name(wild):
