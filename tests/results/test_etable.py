@@ -513,6 +513,9 @@ def test_regressions_without_a_correction_stand_beside_it(fits):
     selects = rows["Selection equation (probit)", "", "kids5"][0]
     agrees([selects[0]], [value(selects[2])], 6)
     assert selects[1] == ""
+    few = InverseProbabilityWeighted(TWO, selection_features=["educ", "kids5"]).fit(X, Y)
+    named = [key[2] for key in body_of(etable([few], equations=["selection"]))]
+    assert named == ["Intercept", "educ", "kids5"]
     assert "(2) and (3): There are no standard errors." in table.notes
     assert table.facts.loc["Model"].tolist()[1:] == ["least squares", "weighted least squares"]
     assert table.facts.loc["Selected"].tolist() == ["428"] * 3
