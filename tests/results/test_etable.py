@@ -217,6 +217,18 @@ def test_rows_of_a_category_stand_under_its_name_and_reference():
     assert "  more " in str(table)
 
 
+def test_a_category_of_a_formula_stands_under_its_term():
+    rows = LEVELS.assign(lwage=Y)
+    who = "educ + age + C(schooling)"
+    model = Heckman.from_formula("lwage ~ educ + C(schooling) + I(age ** 2)", who, rows)
+    table = etable([model], labels={"C(schooling)": "Schooling"})
+    named = [key[1:] for key in body_of(table) if key[0] == "Prediction equation"]
+    assert named == [
+        *[("", "Intercept"), ("", "educ"), ("Schooling", "some"), ("Schooling", "twelve")],
+        ("", "I(age ** 2)"),
+    ]
+
+
 def test_a_category_with_one_dummy_is_one_row():
     frame = X.assign(town=np.where(MROZ["city"] == 1, "big", "small"))
     rows = body_of(etable([Heckman(["educ", "town"]).fit(frame, Y)]))
@@ -356,7 +368,8 @@ def test_clusters_are_named_by_their_column():
 def test_criteria_of_the_outcome_alone_are_said_not_to_compare(fits):
     note = "do not compare"
     assert any(note in one for one in etable([fits("two-step"), fits("ml")]).notes)
-    for models in ([fits("two-step"), fits("search")], [fits("ml"), fits("probit")]):
+    alike = ["two-step", "search"], ["ml", "probit"], ["two-step", "average"]
+    for models in ([fits(name) for name in names] for names in alike):
         assert not any(note in one for one in etable(models).notes)
     both = [fits("two-step"), fits("ml")]
     assert not any(note in one for one in etable(both, drop=["AIC", "BIC"]).notes)
@@ -439,6 +452,17 @@ def test_treatment_models_have_their_equations_beside_a_selection_model(fits, tr
     assert table.facts.loc["Selected"].tolist() == ["428", "", ""]
 
 
+def test_notes_of_a_treatment_model_are_its_own_problems():
+    with quiet():
+        model = TreatmentModel(FEATURES, regimes="separate").fit(
+            X, MROZ["hours"], treated=MROZ["city"] == 1
+        )
+    notes = etable([model]).notes
+    problems = [fact for fact in model.diagnostics().facts if fact.level == "problem"]
+    assert "instruments" in [fact.key for fact in problems]
+    assert all(fact.sentence in notes for fact in problems)
+
+
 def test_an_ordered_outcome_has_cut_points_and_no_intercept(fits):
     labels = ["low", "mid", "high"]
     y = pd.cut(MROZ["wage"].where(WORKS), [0, 2, 4, 99], labels=labels)
@@ -489,6 +513,9 @@ def test_regressions_without_a_correction_stand_beside_it(fits):
     selects = rows["Selection equation (probit)", "", "kids5"][0]
     agrees([selects[0]], [value(selects[2])], 6)
     assert selects[1] == ""
+    few = InverseProbabilityWeighted(TWO, selection_features=["educ", "kids5"]).fit(X, Y)
+    named = [key[2] for key in body_of(etable([few], equations=["selection"]))]
+    assert named == ["Intercept", "educ", "kids5"]
     assert "(2) and (3): There are no standard errors." in table.notes
     assert table.facts.loc["Model"].tolist()[1:] == ["least squares", "weighted least squares"]
     assert table.facts.loc["Selected"].tolist() == ["428"] * 3
@@ -498,10 +525,14 @@ def test_a_regression_that_has_a_tidy_is_shown_with_its_errors():
     class Weighted(InverseProbabilityWeighted):
         def tidy(self, conf_level=0.95):
             row = {"equation": "prediction", "term": "educ", "estimate": 0.5, "std_error": 0.25}
-            return pd.DataFrame([row])
+            mean = {"equation": "mean", "term": "everyone", "estimate": 1.5, "std_error": 0.5}
+            return pd.DataFrame([row, mean])
 
     table = etable([Weighted(TWO).fit(X, Y)])
-    assert body_of(table) == {("Prediction equation", "", "educ"): (["0.5000"], ["(0.2500)"])}
+    assert body_of(table) == {
+        ("Prediction equation", "", "educ"): (["0.5000"], ["(0.2500)"]),
+        ("Mean", "", "everyone"): (["1.500"], ["(0.5000)"]),
+    }
     assert not any("no standard errors" in note for note in table.notes)
 
 
@@ -575,16 +606,24 @@ def wild():
     return etable(models, stars=(0.5, 0.1), under="interval", names=["A & B", "<i>"])
 
 
+def with_minus(cell):
+    """A cell as pages and Word files have it; text keeps the hyphen that programs read."""
+    return re.sub(r"(?<=[\[ e])-(?=\d)|^-", "\N{MINUS SIGN}", cell)
+
+
 def test_text_ends_numbers_below_each_other(fits):
     text = str(etable([fits("two-step"), fits("ml")], stars=True))
     lines = text.splitlines()
     assert lines[0] == lines[0][0] * len(lines[0]) == "=" * len(lines[0])
-    ends = {
-        re.search(r"\d(?=[*)]*$)", line[:30].rstrip()).start()
-        for line in lines[4:12]
-        if re.search(r"\d[*)]*$", line[:30].rstrip())
-    }
-    assert len(ends) == 1
+    found = [
+        [match.start() for match in re.finditer(r"\d(?=[*)]*(?: |$))", line)]
+        for line in lines
+        if re.match(r"(educ|exper|Intercept|age|nwifeinc| {10})", line)
+    ]
+    assert len(found) > 10
+    # Two columns, and whatever stars or parenthesis follow a number, it ends where others do.
+    assert {tuple(ends) for ends in found if len(ends) == 2} == {tuple(found[2])}
+    assert {end for ends in found for end in ends} == {*found[2]}
 
 
 def test_latex_has_the_rules_of_booktabs_and_every_name(wild):
@@ -652,7 +691,7 @@ def test_html_is_well_formed_and_escaped(wild, tmp_path):
     rows = [row for row in whole.iter("tr") if row.find("td") is not None]
     cells = [[cell.text or "" for cell in row.iter("td")] for row in rows]
     printed = [[*line[1:]] for line in wild.table.rows if not isinstance(line, str)]
-    assert cells == printed
+    assert cells == [[with_minus(cell) for cell in line] for line in printed]
 
 
 def test_markdown_is_one_table(wild):
@@ -697,7 +736,7 @@ def test_docx_has_the_table_as_printed(wild, tmp_path):
     ]
     assert rows[0] == ["", "A & B", "<i>"]
     printed = [[line] if isinstance(line, str) else [*line] for line in wild.table.rows if line]
-    assert rows[1:] == [[" ".join(cell.split()) for cell in line] for line in printed]
+    assert rows[1:] == [[" ".join(with_minus(cell).split()) for cell in line] for line in printed]
     assert root.findall(f".//{w}ind")
     text = "".join(part.text or "" for part in root.iter(f"{w}t"))
     assert all(" ".join(note.split()) in text for note in wild.notes)
@@ -712,6 +751,19 @@ def test_plain_formats_are_what_is_printed_and_the_frame(wild, tmp_path):
     wild.save(tmp_path / "a.csv")
     frame = pd.read_csv(tmp_path / "a.csv")
     pd.testing.assert_frame_equal(frame, wild.frame, rtol=1e-12, check_dtype=False)
+
+
+def test_names_that_a_terminal_would_obey_are_made_visible(fits, tmp_path):
+    frame = X.rename(columns={"educ": "a\x1b[2J", "exper": "b\u202e"})
+    model = Heckman(["a\x1b[2J", "b\u202e"]).fit(frame, Y)
+    table = etable([model, fits("ml")], names=["n\x1b[31m", "two"])
+    for text in (str(table), table.to_latex(), table.to_markdown(), table.to_html()):
+        assert not re.search("[\x1b\u202e]", text)
+    assert r"a\x1b[2J" in str(table)
+    for ending in ("docx", "xlsx"):
+        table.save(tmp_path / f"a.{ending}")
+        with zipfile.ZipFile(tmp_path / f"a.{ending}") as archive:
+            assert not any(b"\x1b" in archive.read(name) for name in archive.namelist())
 
 
 def test_files_are_not_replaced_unless_it_is_said(wild, tmp_path):
@@ -754,6 +806,7 @@ def test_a_model_without_coefficients_is_refused():
     [
         ({"names": ["a"]}, "names has 1 name for 2 models"),
         ({"names": ["a", "a"]}, "two models are called 'a'"),
+        ({"names": ["a", " "]}, "names has a name without a letter"),
         ({"names": ["a", 3]}, "names must hold names; got 3"),
         ({"keep": ["edu"]}, "keep: no model has 'edu'. Did you mean 'educ'?"),
         ({"drop": ["BICs"]}, "drop: no model has 'BICs'"),

@@ -15,10 +15,12 @@ from heckmanfa import (
     InverseProbabilityWeighted,
     NaiveOLS,
     bounds,
+    etable,
     load,
 )
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import ObservedRegressor
+from heckmanfa.results import ModelTable
 
 Floats = NDArray[np.float64]
 
@@ -59,4 +61,5 @@ def others(X: pd.DataFrame, y: "pd.Series[float]") -> None:
     assert_type(DoublyRobust().fit(X, y, groups=y).mean_, float)
     assert_type(bounds.lee(y, X["trained"]), bounds.Bounds)
     assert_type(Heckman().fit(X, y).bounds(X, y).tidy(), pd.DataFrame)
+    assert_type(etable([HeckmanBestSubset(), NaiveOLS()], under="interval"), ModelTable)
     assert_type(load("wages.heckmanfa"), SelectionModel | ObservedRegressor)

@@ -19,15 +19,10 @@ from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.estimators.weighted import InverseProbabilityWeighted
 from heckmanfa.fit.family import BOTH
 from heckmanfa.results.distribution import check_level
-from heckmanfa.results.etable import (
-    STARS,
-    ModelTable,
-    Shape,
-    refuse_unknown,
-    side_by_side_table,
-)
+from heckmanfa.results.etable import ModelTable
 from heckmanfa.results.labelling import given_codebook, labels_in
 from heckmanfa.results.model_columns import ERRORS, ModelColumn, TermMaker, column_of_fit
+from heckmanfa.results.model_layout import STARS, Shape, refuse_unknown, side_by_side_table
 from heckmanfa.tables.codebook import Codebook
 from heckmanfa.text.labels import labelled
 from heckmanfa.text.option_types import Under
@@ -158,6 +153,8 @@ def _checked_names(names: Any, n: int) -> list[str]:
     if names is None:
         return [f"({place})" for place in range(1, n + 1)]
     found = [shown(name) for name in _texts("names", names)]
+    if not all(map(str.strip, found)):
+        raise InputError(f"{option('names')} has a name without a letter: name every model")
     if len(found) != n:
         raise InputError(f"{option('names')} has {plural(len(found), 'name')} for {n} models")
     if twice := repeated(found):

@@ -30,7 +30,7 @@ from heckmanfa.results.treatment_report import diagnose_treatment
 from heckmanfa.text.labels import current_labels, said, said_all, said_level
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count, listed
+from heckmanfa.text.wording import capitalised, count, listed
 
 CUTS = "cuts"
 """name of the part of the table that has the cut points of an ordered outcome"""
@@ -39,6 +39,7 @@ VALUES = ["estimate", "std_error", "statistic", "p_value", "ci_low", "ci_high"]
 """columns of `tidy` that a table takes"""
 AIC, BIC = "AIC", "BIC"
 
+_METHODS = {"ml": "ML"}
 _HEADINGS = {CUTS: "Cut points", ERRORS: "Errors"}
 _RANKS = {CUTS: 2, ERRORS: 3}
 # What a table says of a fit, beside its problems.
@@ -49,7 +50,6 @@ _TOLD = frozenset(
         *("series_intercept", "dropped_features", "trained_on_sample"),
     }
 )
-_METHODS = {"ml": "ML", "two-step": "two-step", "series": "series"}
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ class TermMaker:
             is_first, place = equation not in seen, places.get(name)
             seen.add(equation)
             if about is None:
-                heading = _HEADINGS[equation]
-                term = Term(heading, equation, name, rank=_RANKS[equation])
+                heading = _HEADINGS.get(equation, capitalised(equation))
+                term = Term(heading, equation, name, rank=_RANKS.get(equation, 0))
             else:
                 heading = about.heading.replace(" ({outcome})", "")
                 rank = int(about.columns == "selection")
@@ -242,7 +242,7 @@ def _facts(fit: Fit) -> dict[str, str]:
     facts = {
         "Model": words.plain_short if alone else words.short,
         "Features": way.words.label if way.searched else "",
-        "Method": "" if alone else _METHODS[fit.spec.method],
+        "Method": "" if alone else _METHODS.get(fit.spec.method, fit.spec.method),
         "Standard errors": _covariance(fit),
         "Weights": fit.spec.weight_kind if fit.weighted else "",
         "Observations": count(rows),

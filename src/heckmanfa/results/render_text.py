@@ -138,10 +138,6 @@ def _row(row: Sequence[str], label: int, columns: Sequence[Column]) -> str:
     return _join([f"{row[0]:<{label}}", *cells], "")
 
 
-# The end of a cell that stands to the right of where numbers end: stars, and what closes.
-_TAIL = re.compile(r"[)\]*]*$")
-
-
 def render_models(table: Table, notes: Sequence[str]) -> str:
     """Render a table of models: numbers end below each other, whatever is around them."""
     lines: list[Sequence[str]] = [[column.title for column in table.columns]]
@@ -173,8 +169,8 @@ def _ended(column: Sequence[str]) -> list[str]:
 
 
 def _tail(cell: str) -> str:
-    found = _TAIL.search(cell) if cell[:1] in "([-0123456789" else None
-    return "" if found is None else found[0]
+    """Return the end of a cell that stands to the right of a number: stars, and what closes."""
+    return cell[len(cell.rstrip(")]*")) :] if cell[:1] in "([-0123456789" else ""
 
 
 def markdown_models(table: Table, notes: Sequence[str]) -> str:
