@@ -115,7 +115,9 @@ def test_partitions_of_dask_give_the_model_of_memory(
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_tensors_give_the_model_of_memory(table: pd.DataFrame, name: str, kind: str) -> None:
+def test_tensors_give_the_model_of_memory(
+    table: pd.DataFrame, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def tensor(columns: Any) -> Any:
         return torch.tensor(table[columns].to_numpy())
 
@@ -127,13 +129,27 @@ def test_tensors_give_the_model_of_memory(table: pd.DataFrame, name: str, kind: 
     else:
         options["prediction_features"] = [0, 1]
     model = clone(MODELS[name]).set_params(**options)
-    X = tensor(FEATURES)
-    model.fit(X, tensor(outcome_of(name)), **roles)
+    X, y = tensor(FEATURES), tensor(outcome_of(name))
     expected = in_memory(name, kind)
-    agree(model, expected)
     target = ("selected",) if name == "series" else ()
     own = expected.predict(table[FEATURES], *target)
-    np.testing.assert_allclose(np.asarray(model.predict(X, *target)), own, rtol=1e-9)
+
+    def refuse(values: Any, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("a tensor on a GPU is no array")
+
+    # NumPy takes a tensor of this machine's memory in silence, and one on a GPU never.
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+    with pytest.raises(TypeError, match="no array"):
+        np.exp(X)
+    model.fit(X, y, **roles)
+    predicted = model.predict(X, *target)
+    if name.startswith("treatment"):
+        model.effects(X, sample_weight=1)
+    else:
+        model.margins(X, sample_weight=1)
+    monkeypatch.undo()
+    agree(model, expected)
+    np.testing.assert_allclose(np.asarray(predicted), own, rtol=1e-9)
 
 
 def test_effects_of_rows_elsewhere_are_those_of_the_fit_or_refused(
