@@ -31,6 +31,7 @@ check-cpus: $(VENV)/.stamp-test
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.probit
+	$(BIN)/python -m benchmarks.families
 	$(BIN)/python -m benchmarks.searches
 	$(BIN)/python -m benchmarks.averages
 	$(BIN)/python -m benchmarks.bootstrap

@@ -241,7 +241,7 @@ BAD: list[tuple[str, dict[str, Any], Change, type[Exception], str]] = [
         {"regimes": "separate"},
         lambda f: f.assign(x2=np.where(f["d"] == 0, f["x1"], f["x2"])),
         CollinearError,
-        "untreated rows.*x2",
+        "untreated rows.*x2.*out of outcome_features",
     ),
     (
         "the treatment among the features",
@@ -253,12 +253,48 @@ BAD: list[tuple[str, dict[str, Any], Change, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "change", "error", "words"), [bad[1:] for bad in BAD])
+def _formula(frame: pd.DataFrame, **options: Any) -> Any:
+    return TreatmentModel.from_formula("y ~ x1 + x2", "d ~ x1 + z", frame, **options)
+
+
+def _scan(frame: pd.DataFrame, **options: Any) -> Any:
+    polars = pytest.importorskip("polars")
+    rows = heckmanfa.scan(polars.from_pandas(frame).lazy(), "y", ["x1", "x2", "z"], selected="d")
+    return TreatmentModel(["x1", "x2"], ["x1", "z"], **options).fit(rows)
+
+
+WAYS = {"fit": _fit, "formula": _formula, "scan": _scan}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("case", "options", "change", "error", "words"), BAD, ids=[bad[0] for bad in BAD]
+)
 def test_bad_input_is_refused(
-    frame: pd.DataFrame, options: Any, change: Change, error: type[Exception], words: str
+    frame: pd.DataFrame,
+    way: str,
+    case: str,
+    options: Any,
+    change: Change,
+    error: type[Exception],
+    words: str,
 ) -> None:
+    if (way, case) == ("formula", "a third value"):
+        words = "left side holds 2"
+    if way != "fit" and case == "no outcome":
+        words = "outcome"
     with pytest.raises(error, match=f"(?s){words}"):
-        _fit(change(frame).reset_index(drop=True), **options)
+        WAYS[way](change(frame).reset_index(drop=True), **options)
+
+
+def test_text_for_a_treatment_is_refused_or_says_yes(frame: pd.DataFrame) -> None:
+    text = frame.assign(d=np.where(frame["d"] == 1, "yes", "no"))
+    with pytest.raises(InputError, match=r"treated.*column == 'yes'"):
+        _fit(text)
+    with pytest.raises(FormulaError, match=r"treatment formula, d, .*d == '(yes|no)'"):
+        _formula(text)
+    # Scans read words for true and false, as those of files are.
+    assert _values(_scan(text).effects()) == pytest.approx(_values(_fit(frame).effects()))
 
 
 def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: Path) -> None:
@@ -306,10 +342,11 @@ def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: P
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.RhoOutsideWarning")
-def test_an_instrument_that_does_nothing_is_a_warning(frame: pd.DataFrame) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_an_instrument_that_does_nothing_is_a_warning(frame: pd.DataFrame, way: str) -> None:
     idle = frame.assign(z=np.random.default_rng(1).normal(size=len(frame)))
     with pytest.warns(NoExclusionWarning, match="no evidence that the instrument 'z' drives"):
-        model = _fit(idle)
+        model = WAYS[way](idle)
     assert model.diagnostics().to_frame().loc[0, "verdict"] == "problem"
     with pytest.warns(NoExclusionWarning, match="every selection feature"):
         TreatmentModel().fit(frame[["x1", "x2"]], frame["y"], frame["d"])

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from tests import siblings
 
 from heckmanfa import (
     Heckman,
@@ -632,6 +633,15 @@ def test_predictions_are_made_on_the_workers(client):
     found = model.predict(ddf[["a", "b", "c"]]).compute()
     whole = pd.concat([made(number) for number in range(3)])
     np.testing.assert_allclose(found, model.predict(whole[["a", "b", "c"]]), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", siblings.MODELS)
+def test_other_models_are_fitted_on_the_workers(client, name):
+    table = siblings.rows(500)
+    lazy = dd.from_pandas(table, npartitions=2)
+    found = siblings.fitted(name, lazy)
+    same(found, siblings.fitted(name, table))
+    assert leftovers(client) == 0
 
 
 # Workers that die come last: the next test would wait for those in their place. ------------------

@@ -1,4 +1,4 @@
-"""Newey's series estimator: against plain least squares with stacked estimating equations."""
+"""The series estimator: against plain least squares with stacked estimating equations."""
 
 import warnings
 

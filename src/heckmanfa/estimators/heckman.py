@@ -39,10 +39,10 @@ class Heckman(ScoredRegressor, SelectionModel):
         feature may be in one equation only. Names are text: if a data frame's column names are
         integers other than 0 to K - 1 in order, integers are ambiguous and refused.
     method : {"two-step", "ml", "series"}
-        Heckman's two-step estimator, full maximum likelihood, or Newey's (2009) two-step series
-        estimator, whose slopes need no normality of the outcome's error. Lambda is then replaced by
-        terms in the selection index, s0 + s1 p1 + ... + sL pL, of which p1 is lambda. It needs a
-        feature that drives selection alone. There is no rho and no sigma.
+        Heckman's two-step estimator, full maximum likelihood, or a two-step series estimator
+        (Newey, 2009), whose slopes need no normality of the outcome's error. Lambda is then
+        replaced by terms in the selection index, s0 + s1 p1 + ... + sL pL, of which p1 is lambda.
+        It needs a feature that drives selection alone. There is no rho and no sigma.
     cov_type : {None, "classical", "robust", "cluster"}
         None is "classical"; of a series it is "robust", and "classical" is refused. "cluster"
         needs ``groups`` in `fit`; with G clusters, tests and intervals use t(G - 1), and joint

@@ -45,7 +45,6 @@ from heckmanfa.text.option_types import OnProblem
 from heckmanfa.text.option_words import (
     OR_DROP,
     OUT_OF_BOTH,
-    OUT_OF_PREDICTION,
     option,
 )
 from heckmanfa.text.printable import quoted_list
@@ -223,7 +222,7 @@ def check_prediction(
             [*first, *(labels[column] for column in kept)],
             range(len(kept)),
             f"the prediction features are collinear {where}",
-            f"Leave these columns {OUT_OF_PREDICTION}{OR_DROP}.",
+            f"Leave these columns {moments.leave_out}{OR_DROP}.",
         )
         if on_collinear != "drop":
             raise error

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,7 @@ from heckmanfa.model.linalg import (
 )
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
+from heckmanfa.text.option_words import OUT_OF_PREDICTION
 
 # Batches use the Gram matrix of scaled columns if its smallest eigenvalue is above this: by
 # interlacing no assignment is worse conditioned, and ten digits are kept.
@@ -75,6 +76,8 @@ class Solutions:
 class Moments:
     """The selected rows, compressed."""
 
+    leave_out: ClassVar[str] = OUT_OF_PREDICTION
+    """where to leave a feature that cannot predict"""
     columns: tuple[int, ...]
     """positions in X of the k compressed features"""
     n_features: int

@@ -350,7 +350,7 @@ def _terms(block: Block, problem: OrderedProblem, theta: Floats) -> tuple[Floats
         design.pull(columns),
         design.gram(in_uu)[:p, :p],
         design.gram(in_eta),
-        design.pull(design.scaled(mixed)),
+        design.products(mixed),
         by_cut,
         of_cuts,
     )

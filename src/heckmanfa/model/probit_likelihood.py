@@ -365,7 +365,7 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
         design.pull(columns),
         design.gram(in_uu)[:p, :p],
         design.gram(in_hh),
-        design.pull(design.scaled(mixed)),
+        design.products(mixed),
     )
 
 

@@ -25,6 +25,7 @@ from heckmanfa.model.linalg import solve_upper, stack
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.probit import Probit
+from heckmanfa.text.option_words import OUT_OF_OUTCOME
 
 RHO1, SIGMA1 = replace(RHO, name="rho1"), replace(SIGMA, name="sigma1")
 RHO0, SIGMA0 = replace(RHO, name="rho0"), replace(SIGMA, name="sigma0")
@@ -68,6 +69,7 @@ class RegimeMoments(Moments):
     Together, the column of lambda is the hazard: minus lambda of the untreated.
     """
 
+    leave_out: ClassVar[str] = OUT_OF_OUTCOME
     treated: Moments
     untreated: Moments
     """with lambda of the turned index"""

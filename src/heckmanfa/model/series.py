@@ -1,4 +1,4 @@
-"""Newey's two-step series estimator: slopes that do not rest on normal errors of the outcome.
+"""A two-step series estimator: slopes that do not rest on normal errors of the outcome.
 
 Among the selected rows, E[y | x, z] = x'b + g(u), u = z'gamma, with some function g of the
 selection index. Least squares of y on W = [1, X_S, p_1(u-hat), ..., p_L(u-hat)] approximates g by a
@@ -6,7 +6,7 @@ series (Newey, 2009, Econometrics Journal 12). The terms are
 
     p_l(u) = lambda(u) P_(l-1)(2 Phi(u) - 1),
 
-with the Legendre polynomials P. Newey names both parts. Led by lambda, a series of one term is
+with the Legendre polynomials P. The choice of terms is ours. Led by lambda, a series of one term is
 Heckman's correction, which is exact under normal errors. And 2 Phi - 1 is bounded, so rows with an
 extreme index do not decide the higher terms, as they would powers of u or of lambda. Legendre's
 polynomials only make the columns well conditioned: slopes and g are those of powers.

@@ -150,6 +150,7 @@ MISSING = instead("missing with NaN", f"missing ({option('na_values')})")
 NODE_LIMIT = instead("max_nodes = ", "the limit of ")
 OR_DROP = instead(", or pass on_collinear='drop'", "")
 OUT_OF_BOTH = instead("out of both equations", f"out ({option('exclude')})")
-OUT_OF_PREDICTION = instead(
-    "out of prediction_features", f"out of prediction ({option('select_only')})"
+OUT_OF_PREDICTION, OUT_OF_OUTCOME = (
+    instead(f"out of {equation}_features", f"out of prediction ({option('select_only')})")
+    for equation in ("prediction", "outcome")
 )

@@ -63,6 +63,7 @@ _ADVICE: dict[str | None, dict[HeldKind, str]] = {
         "categories": f"{_AMOUNTS}, or use HeckmanProbit if there are two of them",
     },
     "selected": dict.fromkeys(_FEATURE_ADVICE, _FLAGS),
+    "treated": dict.fromkeys(_FEATURE_ADVICE, _FLAGS),
     "sample_weight": _ADVICE_BESIDE | {"text": _WEIGHTS, "categories": _WEIGHTS},
 }
 
@@ -89,7 +90,7 @@ def numbers_at(frame: nw.DataFrame[Any], position: int) -> NDArray[Any]:
 def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     """Return a frame's column as a numeric array, nulls as NaN.
 
-    ``what`` is y, selected or sample_weight if the column is not a feature.
+    ``what`` is y, selected, treated or sample_weight if the column is not a feature.
     """
     native = series.to_native()
     if isinstance(getattr(native, "dtype", None), pd.SparseDtype):

@@ -295,7 +295,8 @@ def selected_rows(who: Formula, frame: pd.DataFrame, treated: bool = False) -> A
 
     Whether rows are treated may be missing: then these are numbers with NaN, not booleans.
     """
-    values = one_column(who, frame, "selection")
+    formula = "treatment" if treated else "selection"
+    values = one_column(who, frame, formula)
     missing = np.count_nonzero(np.isnan(values))
     if missing and not treated:
         raise InputError(
@@ -307,7 +308,6 @@ def selected_rows(who: Formula, frame: pd.DataFrame, treated: bool = False) -> A
     if other:
         # An amount, such as hours, is above 0 for those who are selected; a code has a value.
         amounts = 0.0 in values and other[0] > 0.0 and len(other) > 1
-        formula = "treatment" if treated else "selection"
         meant = f"{who} > 0" if amounts else f"{who} == {other[-1]:g}"
         raise InputError(
             f"the {formula} formula's left side holds {other[0]:g}; it must be 0 or 1, or true "
