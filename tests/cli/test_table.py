@@ -51,7 +51,7 @@ def test_options_are_those_of_etable(shell, saved):
     labels = shell.folder / "labels.csv"
     labels.write_text("column,label,levels\neduc,Schooling,\nregion,Region,north=N; south=S\n")
     options = ("--names", "One,Two", "--labels", "labels.csv", "--keep", "educ,region,rho")
-    options += ("--order", "rho", "--drop", "BIC,selection.region", "--under", "none")
+    options += ("--order", "region", "--drop", "BIC,selection.region", "--under", "none")
     options += ("--stars", "0.5,0.1", "--digits", "6", "--equations", "errors,prediction")
     shell.runs("table", *saved, *options, "--out", "t.csv")
     text = shell.runs("table", *saved, *options, "--out", "t.txt")
@@ -60,7 +60,7 @@ def test_options_are_those_of_etable(shell, saved):
         names=["One", "Two"],
         labels="labels.csv",
         keep=["educ", "region", "rho"],
-        order=["rho"],
+        order=["region"],
         drop=["BIC", "selection.region"],
         under=None,
         stars=(0.5, 0.1),
