@@ -92,7 +92,9 @@ CLASSES = [
 ]
 
 
-OF_TREATMENT = {"bootstrap", "bounds", "fit", "from_formula", "predict", "score"}
+OF_TREATMENT = {
+    *("bootstrap", "bounds", "fit", "from_formula", "pictures", "predict", "report", "score"),
+}
 
 
 def depth(kind):

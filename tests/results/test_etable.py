@@ -15,6 +15,7 @@ from tests.test_exports import from_tex, well_formed
 
 import heckmanfa
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanBestSubset,
     HeckmanOrdered,
@@ -504,36 +505,39 @@ def test_regressions_without_a_correction_stand_beside_it(fits):
     rows = body_of(table)
     design = np.column_stack([np.ones(428), X.loc[Y.notna(), TWO]])
     solved = np.linalg.lstsq(design, Y.dropna(), rcond=None)[0]
-    for name, number, other in zip(
-        ["Intercept", *TWO], solved, [weighted.intercept_, *weighted.coef_[:2]], strict=True
+    errors = np.sqrt(np.diag(weighted.vcov()))
+    for name, number, other, error in zip(
+        *(["Intercept", *TWO], solved, [weighted.intercept_, *weighted.coef_[:2]], errors[:3]),
+        strict=True,
     ):
         cells, under = rows["Prediction equation", "", name]
         agrees(cells[1:], [number, other], 6)
-        assert under[1:] == ["", ""]
+        assert under[1] == ""
+        agrees([under[2].strip("()")], [error], 6)
     selects = rows["Selection equation (probit)", "", "kids5"][0]
     agrees([selects[0]], [value(selects[2])], 6)
     assert selects[1] == ""
     few = InverseProbabilityWeighted(TWO, selection_features=["educ", "kids5"]).fit(X, Y)
     named = [key[2] for key in body_of(etable([few], equations=["selection"]))]
     assert named == ["Intercept", "educ", "kids5"]
-    assert "(2) and (3): There are no standard errors." in table.notes
-    assert table.facts.loc["Model"].tolist()[1:] == ["least squares", "weighted least squares"]
+    assert "(2): There are no standard errors." in table.notes
+    assert any(
+        note.startswith("(3): Inverse probability weighting supposes") for note in table.notes
+    )
+    models = ["least squares", "inverse probability weighting"]
+    assert table.facts.loc["Model"].tolist()[1:] == models
+    assert table.facts.loc["Standard errors"].tolist() == ["classical", "", "robust"]
     assert table.facts.loc["Selected"].tolist() == ["428"] * 3
 
 
-def test_a_regression_that_has_a_tidy_is_shown_with_its_errors():
-    class Weighted(InverseProbabilityWeighted):
-        def tidy(self, conf_level=0.95):
-            row = {"equation": "prediction", "term": "educ", "estimate": 0.5, "std_error": 0.25}
-            mean = {"equation": "mean", "term": "everyone", "estimate": 1.5, "std_error": 0.5}
-            return pd.DataFrame([row, mean])
-
-    table = etable([Weighted(TWO).fit(X, Y)])
-    assert body_of(table) == {
-        ("Prediction equation", "", "educ"): (["0.5000"], ["(0.2500)"]),
-        ("Mean", "", "everyone"): (["1.500"], ["(0.5000)"]),
-    }
-    assert not any("no standard errors" in note for note in table.notes)
+def test_doubly_robust_means_have_a_heading_of_their_own():
+    robust = DoublyRobust(TWO, random_state=0, cov_type="cluster").fit(X, Y, groups=X["age"])
+    table = etable([robust])
+    cells, under = body_of(table)["Mean", "", "Everyone"]
+    mean = robust.tidy().iloc[0]
+    agrees(cells, [mean["estimate"]], 4)
+    agrees([under[0].strip("()")], [mean["std_error"]], 4)
+    assert table.facts.loc["Clusters"].tolist() == [str(X["age"].nunique())]
 
 
 def test_regressions_name_their_categories():

@@ -16,7 +16,7 @@ from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.scoring import ScoredModel
-from heckmanfa.estimators.weighted import InverseProbabilityWeighted
+from heckmanfa.estimators.weighted import Weighing
 from heckmanfa.fit.family import BOTH
 from heckmanfa.results.distribution import check_level
 from heckmanfa.results.etable import ModelTable
@@ -28,7 +28,7 @@ from heckmanfa.text.labels import labelled
 from heckmanfa.text.option_types import Under
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import count, plural
+from heckmanfa.text.wording import capitalised, count, plural
 
 _MOST_DIGITS = 15
 
@@ -216,44 +216,45 @@ def _column(model: Any, conf_level: float) -> ModelColumn:
     """Return what a model puts into the table."""
     if hasattr(model, "fit_"):
         return column_of_fit(model.fit_, conf_level)
-    if isinstance(model, NaiveOLS | InverseProbabilityWeighted):
-        return _column_of_regression(model, conf_level)
+    if isinstance(model, NaiveOLS | Weighing):
+        return _column_of_baseline(model, conf_level)
     raise InputError(
         f"a {type(model).__name__} has no coefficients to show: leave it out of the table"
     )
 
 
-def _column_of_regression(
-    model: NaiveOLS | InverseProbabilityWeighted, conf_level: float
-) -> ModelColumn:
-    """Return what a regression on the selected rows puts into the table."""
-    maker = TermMaker.of(list(model.encoded_names_), model.columns_read().encoding)
+def _column_of_baseline(model: NaiveOLS | Weighing, conf_level: float) -> ModelColumn:
+    """Return what a model that corrects for nothing unseen puts into the table."""
+    names, encoding = model.encoded_names_, model.columns_read().encoding
+    maker = TermMaker.of(list(names), encoding)
     notes: tuple[str, ...] = ()
-    if hasattr(model, "tidy"):
-        table = model.tidy(conf_level)
+    counts = model.row_counts_
+    facts = {"Model": "least squares"}
+    if isinstance(model, Weighing):
+        table, known = model.tidy(conf_level), model.estimates()
+        clusters = known.n_clusters
+        facts = {
+            "Model": model.title.lower(),
+            "Standard errors": known.cov_type,
+            "Weights": known.weights,
+            "Clusters": "" if clusters is None else count(clusters),
+        }
+        notes = (capitalised(f"{model.title.lower()} supposes that {model.assumes}."),)
     else:
         table, notes = _coefficients(model, maker.labels), ("There are no standard errors.",)
     estimates, words = maker.rows(table, BOTH)
-    counts = model.row_counts_
-    facts = {
-        "Model": "least squares" if isinstance(model, NaiveOLS) else "weighted least squares",
+    facts |= {
         "Observations": count(counts["selected"] + counts["unselected"]),
         "Selected": count(counts["selected"]),
     }
     return ModelColumn("", maker.columns, estimates, words, facts, notes)
 
 
-def _coefficients(
-    model: NaiveOLS | InverseProbabilityWeighted, labels: Sequence[str]
-) -> pd.DataFrame:
-    """Return the estimates of a model as `tidy` does, without what it does not know."""
+def _coefficients(model: NaiveOLS, labels: Sequence[str]) -> pd.DataFrame:
+    """Return the estimates of least squares as `tidy` does, without what it does not know."""
     predicts = [labels[place] for place in np.flatnonzero(model._support).tolist()]
     values = dict(zip(labels, model.coef_, strict=True))
     rows = [("prediction", "Intercept", model.intercept_)]
     rows += [("prediction", name, values[name]) for name in predicts]
-    if isinstance(model, InverseProbabilityWeighted) and np.isfinite(model.selection_intercept_):
-        rows.append(("selection", "Intercept", model.selection_intercept_))
-        selects = zip(labels, model.selection_coef_, strict=True)
-        rows += [("selection", name, value) for name, value in selects if value]
     rows.append((ERRORS, "sigma", model.sigma_))
     return pd.DataFrame(rows, columns=["equation", "term", "estimate"])

@@ -82,11 +82,11 @@ class Weighing:
             Columns equation, term, estimate, std_error, statistic, p_value, ci_low, ci_high, as in
             `Heckman.tidy`. The statistic is z, or t(G - 1) with G clusters.
         """
-        return self._known().tidy(conf_level)
+        return self.estimates().tidy(conf_level)
 
     def vcov(self) -> pd.DataFrame:
         """Joint covariance of all estimates, labelled (equation, term) as in `tidy`."""
-        return self._known().vcov()
+        return self.estimates().vcov()
 
     def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
         """Wald test of linear restrictions, written as in `Heckman.wald_test`.
@@ -99,7 +99,7 @@ class Weighing:
         value : array_like, optional
             Right-hand sides for a matrix; zero by default.
         """
-        return self._known().wald_test(hypothesis, value)
+        return self.estimates().wald_test(hypothesis, value)
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
         """Estimates as a table, with row counts, weights and what is assumed.
@@ -111,7 +111,7 @@ class Weighing:
         include : report or sequence of reports
             Other results to print below the table.
         """
-        estimates = self._known()
+        estimates = self.estimates()
         facts = overlap_facts(self._overlap, self._bounds, self.assumes)
         about = Described(self.title, self._headings(), self.row_counts_, facts, self._overlap)
         return summarize_weighted(estimates, about, conf_level, read_reports(include))
@@ -129,7 +129,7 @@ class Weighing:
         include : report or sequence of reports
             Results whose findings are added.
         """
-        self._known()
+        self.estimates()
         beyond = None if X is None or self._overlap is None else self._share_beyond(X)
         facts = overlap_facts(self._overlap, self._bounds, self.assumes, beyond)
         facts += [fact for report in read_reports(include) for fact in report.findings()]
@@ -143,7 +143,8 @@ class Weighing:
     def _share_beyond(self, X: Any) -> float:
         """Return the share of rows whose probability is unlike that of any row with an outcome."""
 
-    def _known(self) -> PlainEstimates:
+    def estimates(self) -> PlainEstimates:
+        """Return the estimates and their covariance, as tables read them."""
         check_is_fitted(self)
         return self._estimates
 
