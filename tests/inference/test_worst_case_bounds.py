@@ -37,7 +37,7 @@ def answers(n, located, left):
 def test_homeless_of_manski_have_his_bounds():
     """Of 106 homeless men 64 were interviewed again, and 21 had a home; of 31 women 14, and 3.
 
-    Manski (1989), "Anatomy of the selection problem", section I: P(home) is in [21/106, 63/106]
+    Manski (1989), "Anatomy of the selection problem": P(home) is in [21/106, 63/106]
     for men, about [.20, .59], and [3/31, 20/31] for women, about [.10, .65].
     """
     y = answers(106, 64, 21) + answers(31, 14, 3)

@@ -13,7 +13,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -194,8 +193,3 @@ def _coefficient(place: int, moves: Floats, design: Floats, outcome: Floats) -> 
     """Return a coefficient of the projection of an outcome without gaps."""
     coef = moves @ outcome
     return Estimate(float(coef[place]), moves[place] * (outcome - design @ coef))
-
-
-def group_masks(codes: Codes, n_groups: int) -> Sequence[Mask]:
-    """Return who is in each group."""
-    return [codes == group for group in range(n_groups)]

@@ -33,7 +33,6 @@ from heckmanfa.text.option_types import WeightKind
 from heckmanfa.text.wording import plural
 
 RELATIONS: tuple[str, ...] = get_args(Relation)
-_SHOWN = 6
 
 
 def row_of_ends(
