@@ -1,12 +1,14 @@
 """Inverse probability weighting: standard errors, what large weights do, and what is said of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from heckmanfa import InverseProbabilityWeighted, NaiveOLS, scan_parquet
+from heckmanfa import InverseProbabilityWeighted, NaiveOLS, save, scan_parquet
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -336,3 +338,22 @@ def test_a_summary_says_what_is_assumed_and_includes_others():
     assert "booktabs" not in said
     assert r"\toprule" in model.summary().to_latex()
     assert not hasattr(NaiveOLS(), "summary")
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("_estimates", {"covariance": -np.eye(11)}, "variance"),
+        ("_estimates", {"n_clusters": 1}, "clusters"),
+        ("_estimates", {"values": np.ones(3)}, "shape"),
+        ("_overlap", {"n_rows": 0.0}, "on no row"),
+    ],
+)
+def test_a_file_with_estimates_that_no_fit_has_is_refused(
+    part, change, words, frame, simulated, tmp_path
+):
+    model = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y)
+    setattr(model, part, replace(getattr(model, part), **change))
+    # What is written is read again, by what reads files from elsewhere.
+    with pytest.raises(InputError, match=words):
+        save(model, tmp_path / "m.heckmanfa")

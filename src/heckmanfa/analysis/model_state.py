@@ -24,8 +24,10 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import attributes, publish, take_columns
 from heckmanfa.fit import Fit, label_terms
 from heckmanfa.fit.family import is_family
+from heckmanfa.model.inverse_probabilities import Overlap
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.results.effects import probability_of
+from heckmanfa.results.plain_estimates import PlainEstimates
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.ends import Errors
 from heckmanfa.search.form import Form
@@ -133,6 +135,8 @@ def check_model(model: Any, labels: Sequence[str]) -> None:
         return
     check_columns(model.columns_read(), labels)
     _check_counts(model.row_counts_)
+    if hasattr(model, "_estimates"):
+        _check_estimates(model._estimates, model._overlap)
     if hasattr(model, "_network"):
         count = int(model._support.sum())
         _require(len(model._network.centre) == count, "its network has other features")
@@ -252,6 +256,15 @@ def _check_numbers(fit: Fit) -> None:
 def _check_counts(counts: dict[str, int]) -> None:
     listed = {"total", "selected", "unselected"} <= counts.keys()
     _require(listed and counts["selected"] > 0, "it does not count its rows")
+
+
+def _check_estimates(estimates: PlainEstimates, overlap: Overlap | None) -> None:
+    """Refuse estimates that cannot be tabulated, and weights that are on no row."""
+    variances = np.diag(estimates.covariance)
+    _require(not (variances < 0).any(), "a variance of its estimates is negative")
+    clusters = estimates.n_clusters
+    _require(clusters is None or clusters > 1, "its covariance is of too few clusters")
+    _require(overlap is None or overlap.n_rows > 0, "its weights are on no row")
 
 
 def _check_choices(*choices: Choices) -> None:
