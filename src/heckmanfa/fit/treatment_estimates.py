@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -28,7 +28,6 @@ from heckmanfa.fit.treatment_details import details_of
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import (
     NEAR_ONE,
-    Doubt,
     JointMaximum,
     maximize,
     warn_of_likelihood,
@@ -148,14 +147,6 @@ def _of_two_steps(inputs: Inputs, moments: RegimeMoments, found: RegimesTwoStep)
 @dataclass(frozen=True)
 class TreatmentMaximum(JointMaximum):
     """Maximum-likelihood estimates of a treatment model."""
-
-    usual_start: ClassVar[str] = "the two-step estimates"
-    hiding: ClassVar[frozenset[Doubt]] = frozenset({"flat"})
-
-    @property
-    def instead(self) -> str:
-        """What to do if Newton's method does not converge."""
-        return f"use {option('method', 'two-step')}, or another set of features"
 
     @property
     def cures(self) -> str:

@@ -33,7 +33,7 @@ Gauss-Legendre quadrature covers the range where the Gaussian factor is above 1e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -157,27 +157,44 @@ def log_cdf_and_slopes(
     xp = namespace(h)
     signs: Array = sign if hasattr(sign, "shape") else xp.full_like(h, sign)
     own = rho.sign * signs
-    results = tuple(xp.empty_like(h) for _ in range(4))
-    trusted = xp.empty_like(h, dtype=xp.bool)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        for rows in chunks(h):
-            *parts, trusted[rows] = _central_slopes(h[rows], k[rows], own[rows], rho)
-            for result, value in zip(results, parts, strict=True):
+    value, slope_h, slope_k, slope_t = in_two_stages(
+        _central_slopes, _exact_slopes, 4, (h, k, own), rho
+    )
+    return value, slope_h, slope_k, slope_t * signs
+
+
+def in_two_stages(
+    quick: Callable[..., tuple[Sequence[Array], Array]],
+    exact: Callable[..., Sequence[Array]],
+    count: int,
+    vectors: Sequence[Array],
+    rho: Correlation,
+) -> list[Array]:
+    """Evaluate ``count`` functions of vectors (n,) and rho; exactly, where the quick rule is not.
+
+    ``quick`` returns them, and where they are right.
+    """
+    xp = namespace(vectors[0])
+    results = [xp.empty_like(vectors[0]) for _ in range(count)]
+    trusted = xp.empty_like(vectors[0], dtype=xp.bool)
+    with np.errstate(all="ignore"):
+        for rows in chunks(trusted):
+            found, trusted[rows] = quick(*(vector[rows] for vector in vectors), rho)
+            for result, value in zip(results, found, strict=True):
                 result[rows] = value
         if not xp.all(trusted):
             (hard,) = xp.nonzero(~trusted)
             for some in chunks(hard):
                 rows = hard[some]
-                exact = _exact_slopes(h[rows], k[rows], own[rows], rho)
-                for result, value in zip(results, exact, strict=True):
+                own = exact(*(vector[rows] for vector in vectors), rho)
+                for result, value in zip(results, own, strict=True):
                     result[rows] = value
-    value, slope_h, slope_k, slope_t = results
-    return value, slope_h, slope_k, slope_t * signs
+    return results
 
 
 def _central_slopes(
     h: Array, k: Array, sign: Array, rho: Correlation
-) -> tuple[Array, Array, Array, Array, Array]:
+) -> tuple[tuple[Array, Array, Array, Array], Array]:
     """Log Phi2, its slopes in h, k and the atanh of the row's own rho, and where they are right."""
     xp = namespace(h)
     w_h, w_k = (edge / rho.scale for edge in edges(h, k, sign, rho.rest))
@@ -187,7 +204,7 @@ def _central_slopes(
     slope_h = density_h * erfc(-_SQRT_HALF * w_h)
     slope_k = xp.exp(-0.5 * (k * k + _LOG_2PI)) * over_cdf * erfc(-_SQRT_HALF * w_k)
     slope_t = (2.0 * rho.scale) * density_h * xp.exp(-0.5 * (w_h * w_h + _LOG_2PI))
-    return xp.log(cdf), slope_h, slope_k, slope_t, trusted
+    return (xp.log(cdf), slope_h, slope_k, slope_t), trusted
 
 
 def _exact_slopes(

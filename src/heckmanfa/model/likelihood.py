@@ -65,9 +65,11 @@ def likelihood_criteria(log_likelihood: Any, n_parameters: Any, n: float) -> tup
 class JointMaximum(ABC):
     """Estimates for one assignment S of J features and p selection features."""
 
-    usual_start: ClassVar[str]
+    usual_start: ClassVar[str] = "the two-step estimates"
     """what Newton's method starts from unless told otherwise"""
-    hiding: ClassVar[frozenset[Doubt]]
+    # A maximum inside remains the estimate where outliers make a higher one near |rho| = 1, and
+    # its curvature is known at any rho.
+    hiding: ClassVar[frozenset[Doubt]] = frozenset({"flat"})
     """doubts under which the curvature at the estimates does not give their standard errors"""
     features: tuple[int, ...]
     equations: dict[str, Floats]
@@ -96,9 +98,9 @@ class JointMaximum(ABC):
     """range of z'gamma among the selected rows"""
 
     @property
-    @abstractmethod
     def instead(self) -> str:
         """What to do if Newton's method does not converge."""
+        return f"use {option('method', 'two-step')}, or another set of features"
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -202,16 +204,6 @@ class JointMaximum(ABC):
 @dataclass(frozen=True)
 class MaximumLikelihood(JointMaximum):
     """Maximum-likelihood estimates of the linear model."""
-
-    usual_start: ClassVar[str] = "the two-step estimates"
-    # A maximum inside remains the estimate where outliers make a higher one near |rho| = 1, and
-    # its curvature is known at any rho.
-    hiding: ClassVar[frozenset[Doubt]] = frozenset({"flat"})
-
-    @property
-    def instead(self) -> str:
-        """What to do if Newton's method does not converge."""
-        return f"use {option('method', 'two-step')}, or another set of features"
 
     @property
     def cures(self) -> str:

@@ -30,8 +30,8 @@ from heckmanfa.data.arrays import Array, erfc, like, log_ndtr, namespace
 from heckmanfa.model.bivariate_normal import (
     Correlation,
     central_parts,
-    chunks,
     edges,
+    in_two_stages,
     legendre,
     log_between,
     log_cdf_and_slopes,
@@ -101,22 +101,10 @@ def log_strip_probability(low: Array, high: Array, u: Array, rho: float) -> Arra
 
 def _between(low: Array, high: Array, u: Array, atanh_rho: float) -> Strip:
     """Evaluate strips with two thresholds."""
-    rho, xp = Correlation.from_atanh(atanh_rho), namespace(u)
-    results = Strip(*(xp.empty_like(u) for _ in Strip._fields))
-    trusted = xp.empty_like(u, dtype=xp.bool)
-    with np.errstate(all="ignore"):
-        for rows in chunks(u):
-            found, trusted[rows] = _by_difference(low[rows], high[rows], u[rows], rho)
-            for result, value in zip(results, found, strict=True):
-                result[rows] = value
-        if not xp.all(trusted):
-            (hard,) = xp.nonzero(~trusted)
-            for some in chunks(hard):
-                rows = hard[some]
-                found = _by_integral(low[rows], high[rows], u[rows], rho)
-                for result, value in zip(results, found, strict=True):
-                    result[rows] = value
-    return results
+    rho = Correlation.from_atanh(atanh_rho)
+    return Strip(
+        *in_two_stages(_by_difference, _by_integral, len(Strip._fields), (low, high, u), rho)
+    )
 
 
 def _by_difference(low: Array, high: Array, u: Array, rho: Correlation) -> tuple[Strip, Array]:

@@ -19,7 +19,6 @@ from heckmanfa.errors import NormalTailsWarning, warn
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.joint_problem import LinearProblem, State, index_range
 from heckmanfa.model.likelihood import (
-    Doubt,
     MaximumLikelihood,
     maximize,
     maximize_held,
@@ -91,7 +90,6 @@ class StudentMaximum(MaximumLikelihood):
     """Maximum-likelihood estimates of the selection-t model."""
 
     usual_start: ClassVar[str] = "the normal model and a few degrees of freedom"
-    hiding: ClassVar[frozenset[Doubt]] = frozenset({"flat"})
     normal_log_likelihood: float = float("nan")
     """of the same model with normal errors; NaN if that did not converge"""
 
