@@ -14,7 +14,6 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.may_write import Sentence
 from heckmanfa.results.treatment_evidence import TreatmentEvidence
 from heckmanfa.text.labels import said, with_unit
-from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import MINUS, count, effects, number, p_equals
 
@@ -164,8 +163,8 @@ def _whom_tile(evidence: TreatmentEvidence) -> Tile:
         return Tile(question, "Cannot be told", "unknown", passage("See what speaks against it."))
     if not evidence.is_separate:
         words = passage(
-            "This model gives everyone one effect. ",
-            f"{option('regimes', 'separate')} lets treated and untreated differ.",
+            "This model gives everyone one effect. With separate regimes, those of treated and "
+            "untreated may differ."
         )
         return Tile(question, "Taken to be the same for everyone", "", words)
     gap = evidence.gap
