@@ -88,7 +88,7 @@ CLASSES = [
 ]
 
 
-OF_TREATMENT = {"bootstrap", "fit", "from_formula", "predict", "score"}
+OF_TREATMENT = {"bootstrap", "fit", "from_formula", "pictures", "predict", "report", "score"}
 
 
 def depth(kind):
