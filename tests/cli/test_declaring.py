@@ -126,7 +126,7 @@ def test_a_number_below_the_least_is_refused(shell, option):
         (
             "predict",
             {"model", "data", "out", "kind", "interval", "no_interval", "scale", "keep_columns"}
-            | {"missing", "unknown", "force"},
+            | {"missing", "unknown", "force", "regime", "given"},
         ),
     ],
 )

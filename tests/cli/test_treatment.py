@@ -352,3 +352,35 @@ def test_help_names_the_options_of_treatments(shell):
     for name in ("--model", "--treated", "--regimes"):
         assert name in text
     assert "--by" in shell.runs("help", "model")
+
+
+def test_a_simulated_treatment_is_recovered(shell):
+    words = ("--rows", 6000, "--features", 4, "--predicting", 2, "--effect", 0.7, "--seed", 3)
+    shell.runs("simulate", "s.csv", "--model", "treatment", *words, "--truth", "t.json")
+    truth, frame = shell.json("t.json"), pd.read_csv("s.csv")
+    assert frame["y"].notna().all()
+    assert sorted(frame[truth["treated"]].unique()) == [0, 1]
+    shell.runs(
+        *("fit", "s.csv", "--outcome", "y", "--model", "treatment", "--treated", "d"),
+        *("--select-only", ",".join(truth["only_select"]), "--method", "ml", "--json", "j.json"),
+    )
+    found = shell.json("j.json")
+    ate = found["effects"][0]
+    assert abs(ate["estimate"] - truth["effect"]) < 4 * ate["std_error"]
+    assert abs(found["selection"]["rho"]["rho"] - truth["rho"]) < 0.15
+    # Least squares is biased here, so the model does something.
+    assert found["least_squares"]["estimate"] - truth["effect"] > 0.3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--model", "treatmnt"), "--model must be treatment"),
+        (("--effect", "2"), "add --model treatment"),
+        (("--model", "treatment", "--outcome-kind", "binary"), "--outcome-kind binary"),
+    ],
+)
+def test_simulations_that_are_none_are_refused(shell, options, words):
+    status, text = shell("simulate", "s.csv", *options)
+    assert status == 2
+    assert words in text

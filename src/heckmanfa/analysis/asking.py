@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from os import PathLike
 from typing import Any
@@ -20,12 +20,6 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.results.funnel import LACKING, NOT_DATA
 from heckmanfa.text.option_words import told
-
-ANALYSES: Mapping[str, type[Analysis]] = {
-    "treatment": TreatmentAnalysis,
-    "switching": TreatmentAnalysis,
-}
-"""kinds of outcome whose answers are not about which features predict"""
 
 
 def analyse(
@@ -100,7 +94,8 @@ def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Ana
     if loaded is None:
         said = (getattr(warning.message, "lost", None) for warning in caught)
         known["lost"] = next((lost_rows for lost_rows in said if lost_rows is not None), None)
-    made = ANALYSES.get(prepared.question.family.name, Analysis)
+    # Where everyone has an outcome, the question is what a treatment does.
+    made = TreatmentAnalysis if prepared.target.family.sees_everyone else Analysis
     analysis = made(
         **known,
         model=model,

@@ -503,6 +503,7 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
     columns = [index for index, column in enumerate(encoding.columns) if column in first]
     _, counts = count_parts(rows, columns, np.ones(len(columns), dtype=bool))
     features = [first[encoding.columns[column]] for column in columns]
-    known_only = explain_known_only(features, counts.features)
+    everyone = question.family.sees_everyone
+    known_only = explain_known_only(features, counts.features, everyone=everyone)
     if known_only is not None:
         raise InputError(f"{known_only} {EXCLUDE}")

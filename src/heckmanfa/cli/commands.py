@@ -232,6 +232,8 @@ class TableOptions:
 class SimulateOptions:
     """Write a simulated table: features, an outcome y that is empty where not selected, the truth.
 
+    With --model treatment, y is of everyone, and the column d says who is treated.
+
     Rows are made and written a block at a time, so the table may be larger than memory. They
     are the same in one file and in several, and on any number of threads.
 
@@ -255,6 +257,16 @@ class SimulateOptions:
             "rating from 1 to 4, cut at 0, 1 and 2)."
         ),
     ] = "linear"
+    model: Annotated[
+        str | None,
+        Option(
+            help="treatment: every row has an outcome, and d says who is treated, in place of who "
+            "has one."
+        ),
+    ] = None
+    effect: Annotated[
+        float | None, Option(help="Effect of treatment on y, with --model treatment (1).")
+    ] = None
     rho: Annotated[float, Option(help="Correlation of the errors.")] = 0.5
     sigma: Annotated[float, Option(help="Standard deviation of the outcome's error.")] = 1.0
     selection_rate: Annotated[float, Option(help="Share of rows with an outcome.")] = 0.5

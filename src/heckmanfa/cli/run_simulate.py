@@ -26,6 +26,9 @@ from heckmanfa.text.wording import plural
 
 Columns = dict[str, NDArray[Any]]
 
+TREATED = "d"
+"""the column that says who is treated"""
+_EFFECT = 1.0
 # A block has a seed of its own, and is a row group of a Parquet file.
 BLOCK = 100_000
 # Rows of a block that are transposed at a time, which stay in the cache meanwhile.
@@ -38,6 +41,7 @@ def run(options: SimulateOptions) -> None:
     out, rows, seed, files = options.out, options.rows, options.seed, options.files
     refuse_standard_output(out)
     _check_counts(options)
+    _check_treatment(options)
     observe = observed_as(options.outcome_kind, options.sigma)
     model = draw_truth(
         np.random.default_rng(seed),
@@ -55,7 +59,8 @@ def run(options: SimulateOptions) -> None:
         if "--truth" in places:
             with places["--truth"].writing() as place:
                 place.write_text(known + "\n", encoding="utf-8")
-        blocks = _blocks(model, rows, seed, say, observe)
+        effect = None if options.model is None else _effect(options)
+        blocks = _blocks(model, rows, seed, say, observe, effect)
         if files is not None:
             with new_folder(out) as folder:
                 _write_parquet(blocks, _file_rows(folder, rows, files))
@@ -86,6 +91,24 @@ def _check_counts(options: SimulateOptions) -> None:
         )
 
 
+def _check_treatment(options: SimulateOptions) -> None:
+    """Refuse what a treatment does not have, and what only it has."""
+    if options.model not in (None, "treatment"):
+        raise InputError(f"--model must be treatment; got {quoted(options.model)}")
+    if options.model is None and options.effect is not None:
+        raise InputError("--effect is that of a treatment: add --model treatment")
+    if options.model is not None and options.outcome_kind != "linear":
+        raise InputError(
+            f"--outcome-kind {shown(options.outcome_kind)} is not for treatments, whose outcomes "
+            "are amounts: leave it out"
+        )
+
+
+def _effect(options: SimulateOptions) -> float:
+    """Return the effect of treatment on everyone."""
+    return _EFFECT if options.effect is None else options.effect
+
+
 def _truth_as_json(truth: Truth, options: SimulateOptions) -> dict[str, Any]:
     """Return the parameters that made a table, in plain types."""
     names, kind = truth.feature_names, options.outcome_kind
@@ -96,6 +119,7 @@ def _truth_as_json(truth: Truth, options: SimulateOptions) -> dict[str, Any]:
         "outcome": "y",
         **({} if kind == "linear" else {"outcome_kind": kind}),
         **({"cuts": list(CUTS)} if kind == "ordered" else {}),
+        **({} if options.model is None else {"treated": TREATED, "effect": _effect(options)}),
         "predict": [name for name in names if predicts[name]],
         "only_select": [name for name in names if not predicts[name]],
         "intercept": truth.intercept,
@@ -113,12 +137,16 @@ def _blocks(
     seed: int,
     say: Callable[[str], None],
     observe: Callable[[Floats], Floats],
+    effect: float | None,
 ) -> Iterator[Columns]:
-    """Make the rows a block at a time, on threads; a block depends on its position alone."""
+    """Make the rows a block at a time, on threads; a block depends on its position alone.
+
+    With an ``effect`` everyone has an outcome, and those who would be selected are treated.
+    """
     starts = range(0, rows, BLOCK)
 
     def make(start: int) -> Columns:
-        block = make_block(truth, seed, start // BLOCK, min(BLOCK, rows - start))
+        block = make_block(truth, seed, start // BLOCK, min(BLOCK, rows - start), effect)
         return block | {"y": observe(block["y"])}
 
     with one_blas_thread():
@@ -128,14 +156,20 @@ def _blocks(
             yield block
 
 
-def make_block(truth: Truth, seed: int, block: int, n: int) -> Columns:
-    """Make the columns of one block; the outcome is NaN in rows that are not selected."""
+def make_block(truth: Truth, seed: int, block: int, n: int, effect: float | None = None) -> Columns:
+    """Make the columns of one block; the outcome is NaN in rows that are not selected.
+
+    With an ``effect`` it is that of everyone, and the treated have so much more.
+    """
     X, outcome, selected = draw_rows(truth, n, np.random.default_rng([seed, block]))
     columns = np.empty(X.shape[::-1])
     for start in range(0, n, _TRANSPOSED):
         columns[:, start : start + _TRANSPOSED] = X[start : start + _TRANSPOSED].T
+    named: Columns = dict(zip(truth.feature_names, columns, strict=True))
+    if effect is not None:
+        return named | {TREATED: selected.astype(np.int64), "y": outcome + effect * selected}
     outcome[~selected] = np.nan
-    return dict(zip(truth.feature_names, columns, strict=True)) | {"y": outcome}
+    return named | {"y": outcome}
 
 
 def _write_csv(rows: Iterator[Columns], path: Path) -> None:

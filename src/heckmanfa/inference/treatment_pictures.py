@@ -158,8 +158,9 @@ class TreatmentPictures:
             return None
         outcome = evidence.outcome
         about = found.about(described=bool(self._described))
+        target = str(evidence.words.target)
         return TreatedPeople(
-            outcome, outcome, outcome, tuple(people), about=about, treated=evidence.treated
+            outcome, outcome, target, tuple(people), about=about, treated=evidence.treated
         )
 
     @cached_property

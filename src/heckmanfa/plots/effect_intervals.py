@@ -17,7 +17,7 @@ from heckmanfa.text.table import Column, LegendItem, Table
 from heckmanfa.text.wording import written_in
 
 # Width of the names in px, and their characters, on a wide page and on a narrow one.
-_LABELS, _CELLS = (168.0, 150.0), (21, 19)
+_LABELS, _CELLS = (168.0, 160.0), (21, 19)
 _ROW, _ROW_INCHES, _MARGIN_INCHES, _PAD = 30.0, 0.36, 1.05, 0.1
 
 

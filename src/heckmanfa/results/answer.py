@@ -7,7 +7,7 @@ trust it. Every output prints these words: summary, console, JSON, notebook and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -73,15 +73,6 @@ class Tile:
     """the title where it holds names, which a page cuts and marks"""
     numbers: Passage = field(default_factory=Passage)
     """what analysts look for and a first screen leaves out: weights, lambda, rho, and tests"""
-    explains: bool = False
-    """whether its words explain what is beside them, and so answer nothing alone"""
-    asks: bool = True
-    """whether its answer needs the question before it"""
-
-    @property
-    def sentence(self) -> str:
-        """Return the answer in plain text, after its question if it needs that."""
-        return f"{self.question} {self}" if self.asks else str(self)
 
     def __str__(self) -> str:
         """Return the answer in plain text."""
@@ -109,8 +100,10 @@ class Answer:
 
     headline: Passage
     lede: Passage
-    tiles: Mapping[str, Tile]
-    """the questions of a first screen with their answers, by name; trust comes last"""
+    which: Tile
+    how_much: Tile
+    selection: Tile
+    trust: Tile
     sure: tuple[Chip, ...] = ()
     unsure: tuple[Chip, ...] = ()
     more_sure: int = 0
@@ -125,29 +118,24 @@ class Answer:
     """sentences that may be copied, one for each claim"""
 
     @property
-    def which(self) -> Tile:
-        """Which features predict."""
-        return self.tiles["which"]
-
-    @property
-    def how_much(self) -> Tile:
-        """How much the likeliest matters, or a treatment does."""
-        return self.tiles["how_much"]
-
-    @property
-    def selection(self) -> Tile:
-        """Whether selection mattered."""
-        return self.tiles["selection"]
-
-    @property
-    def trust(self) -> Tile:
-        """How far to trust it."""
-        return self.tiles["trust"]
+    def tiles(self) -> dict[str, Tile]:
+        """The questions of a first screen with their answers, by name; trust comes last."""
+        return {
+            "which": self.which,
+            "how_much": self.how_much,
+            "selection": self.selection,
+            "trust": self.trust,
+        }
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Headline with lede, then the answers: how much comes first, and trust last."""
-        told = [tile.sentence for tile in self.tiles.values() if not tile.explains]
+        """Headline with lede, how much, whether selection mattered, and how far to trust it."""
+        # Which features predict is in the headline, and how much needs no question.
+        told = [
+            str(tile) if name == "how_much" else f"{tile.question} {tile}"
+            for name, tile in self.tiles.items()
+            if name != "which"
+        ]
         return (str(join([self.headline, self.lede])), *told)
 
     def lines(self) -> tuple[str, str, str]:
@@ -187,18 +175,16 @@ def answer_of(
     return Answer(
         headline=headline(evidence),
         lede=judged.sentence,
-        tiles={
-            "which": replace(_which_tile(evidence), explains=True),
-            "how_much": replace(_how_much(evidence, bounds), asks=False),
-            "selection": Tile(
-                "Did selection matter?",
-                judged.title,
-                kind,
-                judged.words,
-                numbers=selection_numbers(evidence),
-            ),
-            "trust": trust_tile(checks),
-        },
+        which=_which_tile(evidence),
+        how_much=_how_much(evidence, bounds),
+        selection=Tile(
+            "Did selection matter?",
+            judged.title,
+            kind,
+            judged.words,
+            numbers=selection_numbers(evidence),
+        ),
+        trust=trust_tile(checks),
         may_write=tuple(may_write),
         **_chips(evidence),
     )

@@ -53,10 +53,10 @@ def first_screen(
     are that have no chip; ``written`` is a tile of its own. A wide page has the last tile above the
     figure, where it is in view however long the others are.
     """
-    *others, last = answer.tiles.values()
+    *others, (_, last) = answer.tiles.items()
     drawn_tiles = "".join(
-        _tile(tile, _chips(answer, more), quiet=True) if tile.explains else _tile(tile)
-        for tile in others
+        _tile(tile, _chips(answer, more), quiet=True) if name == "which" else _tile(tile)
+        for name, tile in others
     )
     return (
         f'<div class="first"><div class="tiles">{drawn_tiles}{written}</div><div class="tiles">'

@@ -6,6 +6,7 @@ A first screen names no parameter of the model: its tiles hold these in their ``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from heckmanfa.results.answer import Answer, Tile, trust_tile
 from heckmanfa.results.checks import Check
@@ -14,7 +15,6 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.may_write import Sentence
 from heckmanfa.results.treatment_evidence import TreatmentEvidence
 from heckmanfa.text.labels import said, with_unit
-from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import MINUS, count, effects, number, p_equals
 
@@ -25,21 +25,34 @@ _TITLES = {"yes": "Yes", "unknown": "Cannot be told", "unreliable": "Not to be r
 _GROUPS, _NAMED = 4, 3
 
 
+@dataclass(frozen=True)
+class TreatmentAnswer(Answer):
+    """What was found about a treatment; ``which`` says for whom."""
+
+    @property
+    def tiles(self) -> dict[str, Tile]:
+        """What the effect was, for whom, whether selection mattered, and trust."""
+        return {
+            "how_much": self.how_much,
+            "whom": self.which,
+            "selection": self.selection,
+            "trust": self.trust,
+        }
+
+
 def answer_of_treatment(
     evidence: TreatmentEvidence,
     checks: Sequence[Check] = (),
     may_write: Sequence[Sentence] = (),
 ) -> Answer:
     """Put the numbers of a first screen into words; ``checks`` come the gravest first."""
-    return Answer(
+    return TreatmentAnswer(
         headline=headline(evidence),
         lede=lede(evidence),
-        tiles={
-            "how_much": _effect_tile(evidence),
-            "whom": _whom_tile(evidence),
-            "selection": _choice_tile(evidence),
-            "trust": trust_tile(checks),
-        },
+        which=_whom_tile(evidence),
+        how_much=_effect_tile(evidence),
+        selection=_choice_tile(evidence),
+        trust=trust_tile(checks),
         may_write=tuple(may_write),
     )
 
@@ -148,14 +161,14 @@ def _effect_tile(evidence: TreatmentEvidence) -> Tile:
     if evidence.doubt:
         own = interval_of(evidence, effect)
         why = passage(f"The estimate of {own} is not to be relied on: {evidence.doubt}.")
-        return Tile(question, "No estimate to rely on", "", join([why, plain]), asks=False)
+        return Tile(question, "No estimate to rely on", "", join([why, plain]))
     heading = passage(words.amount(effect.estimate, effect.low, effect.high), " on average")
     start = passage(
         ends_of(evidence), f", over all {count(round(evidence.on('ate').n_rows))} rows."
     )
     on_log = words.on_log(effect.estimate, effect.low, effect.high)
     said_all = join([start, plain, on_log])
-    return Tile(question, str(heading), "", said_all, heading, asks=False)
+    return Tile(question, str(heading), "", said_all, heading)
 
 
 def _whom_tile(evidence: TreatmentEvidence) -> Tile:
@@ -164,8 +177,8 @@ def _whom_tile(evidence: TreatmentEvidence) -> Tile:
         return Tile(question, "Cannot be told", "unknown", passage("See what speaks against it."))
     if not evidence.is_separate:
         words = passage(
-            "This model gives everyone one effect. ",
-            f"{option('regimes', 'separate')} lets treated and untreated differ.",
+            "This model gives everyone one effect. With separate regimes, those of treated and "
+            "untreated may differ."
         )
         return Tile(question, "Taken to be the same for everyone", "", words)
     gap = evidence.gap
