@@ -244,11 +244,11 @@ def test_a_class_with_one_row_is_refused_by_its_name(table):
 
 def test_check_says_that_an_order_is_missing(table):
     found = check_table(table, outcome="rating", outcome_kind="ordered")
-    words = " ".join(finding.words for finding in found.findings)
+    words = " ".join(found.findings["found"])
     assert "nothing says which is lower" in words
     assert "classes" in words
     fine = check_table(table, outcome="rating", outcome_kind="ordered", classes=CLASSES)
-    assert not any(finding.level == "problem" for finding in fine.findings)
+    assert "problem" not in fine.findings["level"].tolist()
 
 
 def test_methods_are_compared_by_ranked_probabilities(table):
