@@ -395,8 +395,8 @@ def _words(kind: str, name: str) -> Sequence[str]:
 
 def question_of_family(question: Question, family: Family) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    asked = asking(family.name)
-    known: Question = replace(question, **asked)
+    asked: dict[str, Any] = {**asking(family.name)}
+    known = replace(question, **asked)
     check_question(known)
     return question if family.name == USUAL_KIND else known
 
