@@ -51,7 +51,10 @@ WITH_CODE = (
     *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
     *("docs/treatment.md", "docs/tables.md", "docs/weighting.md", "docs/bounds.md"),
 )
-WITH_COMMANDS = ("README.md", "docs/treatment.md", *COMMAND_LINE)
+WITH_COMMANDS = (
+    *("README.md", *COMMAND_LINE),
+    *("docs/treatment.md", "docs/ordered.md", "docs/not_normal.md"),
+)
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
 )

@@ -10,7 +10,6 @@ from scipy import optimize, stats
 
 import heckmanfa
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
-from heckmanfa.analysis import analyse
 from heckmanfa.analysis.comparison import compare_methods
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -470,7 +469,7 @@ def test_kinds_that_are_not_identified_are_refused(rows, model):
         known.predict(X, return_interval="prediction")
 
 
-def test_what_a_series_lacks_is_refused_in_a_sentence(rows, model, tmp_path):
+def test_what_a_series_lacks_is_refused_in_a_sentence(rows, model):
     refused = [
         (lambda: model.log_likelihood(*rows), "no likelihood"),
         (lambda: model.what_if(*rows), "series model has no"),
@@ -479,13 +478,18 @@ def test_what_a_series_lacks_is_refused_in_a_sentence(rows, model, tmp_path):
         (lambda: model.specification_tests(*rows), "series model has no rho"),
         (lambda: model.profile_rho(*rows), "no likelihood to profile"),
         (lambda: model.profile(*rows, term="x1"), "no likelihood to profile"),
-        (lambda: model.report(tmp_path / "series.html", *rows), "series model has no rho"),
         (lambda: model.fit_.rho, "series model has no rho"),
     ]
     for call, words in refused:
         with pytest.raises(InputError, match=words):
             call()
-    assert not (tmp_path / "series.html").exists()
+
+
+def test_a_fitted_series_has_a_report_with_its_correction(rows, model, tmp_path):
+    model.report(tmp_path / "series.html", *rows)
+    page = (tmp_path / "series.html").read_text(encoding="utf-8")
+    assert 'class="correction"' in page
+    assert "joint test of the terms of the series" in page
 
 
 @pytest.mark.parametrize(
@@ -531,12 +535,6 @@ def test_rows_that_do_not_carry_a_series_are_refused(rows):
 def test_searches_have_no_series(rows, kind):
     with pytest.raises(InputError, match=f"{kind.__name__} has no method='series'"):
         kind(method="series").fit(*rows)
-
-
-def test_questions_about_tables_have_no_series(rows):
-    data = rows[0].assign(y=rows[1])
-    with pytest.raises(InputError, match="rest on rho"):
-        analyse(data, outcome="y", method="series", search="none", predict_with=P)
 
 
 def test_without_a_missing_outcome_it_is_least_squares(rows):

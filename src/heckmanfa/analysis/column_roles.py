@@ -205,7 +205,11 @@ def counted_target(question: Question, counted: Tally, *, booleans: bool) -> Tar
     """Return what the outcome is, by its tally, made in a pass over files."""
     asked = question.asked_family
     if asked is not None and asked.is_ordered:
-        n_given = counted.n_given if isinstance(counted, TextTally) else counted.n + counted.gaps
+        n_given = counted.gaps
+        if isinstance(counted, NumberTally):
+            n_given += counted.n
+        elif isinstance(counted, TextTally):
+            n_given = counted.n_given
         _check_gaps(question, counted.gaps, n_given)
         return counted_ordered(question, asked, counted, booleans=booleans)
     if isinstance(counted, TextTally):

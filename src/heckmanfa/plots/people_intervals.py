@@ -66,7 +66,8 @@ class Person:
         """All that is expected, by quantity; the probability of a class has no interval."""
         nan = float("nan")
         shares = {f"class {named}": Expected(share, nan, nan) for named, share in self.classes}
-        return {**self.expected, **shares}
+        expected: dict[str, Expected] = dict(self.expected.items())
+        return expected | shares
 
     @property
     def by_class(self) -> str:

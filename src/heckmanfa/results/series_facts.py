@@ -22,12 +22,12 @@ def series_facts(fit: Fit) -> list[Fact]:
         series = tell(fit, "series", "note", plural(n, "term"), how=how)
     else:
         series = tell(fit, "series", "note", plural(n, "term"), case="given")
-    series = [series, _test(fit)]
+    told = [series, _test(fit)]
     rows = fit.details.level_rows
     if rows is None:
-        return [*series, tell(fit, "series_intercept", "note", "not identified", short="none")]
+        return [*told, tell(fit, "series_intercept", "note", "not identified", short="none")]
     level = tell(fit, "series_intercept", "caution", f"{rows:,.10g} rows", case="at infinity")
-    return [*series, level]
+    return [*told, level]
 
 
 def _test(fit: Fit) -> Fact:

@@ -24,8 +24,8 @@ def series_curve_of(evidence: Evidence) -> SeriesCurve | None:
     terms = fit.dependence_terms[1:]
     if not terms or fit.probit is None:
         return None
-    ends = np.clip(ndtr(np.array(fit.index_range)), _LEAST, _MOST)
-    chance = np.linspace(*ends, _POINTS)
+    low, high = np.clip(ndtr(np.array(fit.index_range)), _LEAST, _MOST).tolist()
+    chance = np.linspace(low, high, _POINTS)
     index = np.asarray(ndtri(chance))
     (basis,) = series_basis(index, len(terms))
     places = [fit.terms.index(("errors", name)) for name in terms]
