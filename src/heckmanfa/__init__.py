@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
-    from heckmanfa.estimators.ordered_searches import HeckmanOrderedAverage
+    from heckmanfa.estimators.ordered_searches import (
+        HeckmanOrderedAverage,
+        HeckmanOrderedBestSubset,
+    )
     from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.estimators.treatment import TreatmentModel
-    from heckmanfa.estimators.treatment_searches import TreatmentAverage
+    from heckmanfa.estimators.treatment_searches import TreatmentAverage, TreatmentBestSubset
     from heckmanfa.model.compressed import Compressed, compress
     from heckmanfa.search import training as assignment
 
@@ -35,6 +38,7 @@ __all__ = [
     "HeckmanLasso",
     "HeckmanOrdered",
     "HeckmanOrderedAverage",
+    "HeckmanOrderedBestSubset",
     "HeckmanProbit",
     "HeckmanProbitAverage",
     "HeckmanProbitBestSubset",
@@ -42,6 +46,7 @@ __all__ = [
     "NaiveOLS",
     "RURegressor",
     "TreatmentAverage",
+    "TreatmentBestSubset",
     "TreatmentModel",
     "__version__",
     "assignment",
@@ -64,6 +69,7 @@ _MODULES = {
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
     "HeckmanOrderedAverage": "heckmanfa.estimators.ordered_searches",
+    "HeckmanOrderedBestSubset": "heckmanfa.estimators.ordered_searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
@@ -71,6 +77,7 @@ _MODULES = {
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentAverage": "heckmanfa.estimators.treatment_searches",
+    "TreatmentBestSubset": "heckmanfa.estimators.treatment_searches",
     "TreatmentModel": "heckmanfa.estimators.treatment",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",

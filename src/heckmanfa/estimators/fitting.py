@@ -217,7 +217,8 @@ def _check_method(estimator: Any) -> None:
     if method not in family.methods:
         raise InputError(
             f"{name} has no {option('method', method)}: that is a method of Heckman, whose "
-            f"features are named. Use {option('method', family.methods[0])}."
+            "features are named, and of HeckmanAverage. Use "
+            f"{option('method', family.methods[0])}."
         )
     if estimator.cov_type not in (None, *family.cov_types):
         raise InputError(

@@ -141,8 +141,7 @@ SELECTION_T: Family = register(
             title="Heckman selection-t model",
             short="selection-t",
             selection="robit",
-            searches="HeckmanAverage",
-            weighing="HeckmanAverage",
+            searches="HeckmanBestSubset",
             likelihood_cure=f"use {_NORMAL}, or predict with fewer features",
             if_not_normal="t errors have heavier tails, but no skewness. If the outcome is skewed, "
             "transform it, and report the range over rho.",
