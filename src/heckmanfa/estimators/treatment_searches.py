@@ -80,7 +80,7 @@ start, categorical_features, reference, unknown
     >>> model.prediction_features_
     [0]
     >>> model.effects().loc[0, ["estimate", "ci_low", "ci_high"]].astype(float).round(1).tolist()
-    [2.0, 1.8, 2.1]
+    [2.1, 2.0, 2.2]
     """
 
     rho_range: ClassVar[None] = None
