@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
-    from heckmanfa.estimators.ordered_searches import HeckmanOrderedAverage
+    from heckmanfa.estimators.ordered_searches import (
+        HeckmanOrderedAverage,
+        HeckmanOrderedBestSubset,
+    )
     from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.estimators.treatment import TreatmentModel
-    from heckmanfa.estimators.treatment_searches import TreatmentAverage
+    from heckmanfa.estimators.treatment_searches import TreatmentAverage, TreatmentBestSubset
     from heckmanfa.estimators.weighted import InverseProbabilityWeighted
     from heckmanfa.inference import bounds
     from heckmanfa.model.compressed import Compressed, compress
@@ -40,6 +43,7 @@ __all__ = [
     "HeckmanLasso",
     "HeckmanOrdered",
     "HeckmanOrderedAverage",
+    "HeckmanOrderedBestSubset",
     "HeckmanProbit",
     "HeckmanProbitAverage",
     "HeckmanProbitBestSubset",
@@ -47,6 +51,7 @@ __all__ = [
     "NaiveOLS",
     "RURegressor",
     "TreatmentAverage",
+    "TreatmentBestSubset",
     "TreatmentModel",
     "__version__",
     "assignment",
@@ -72,6 +77,7 @@ _MODULES = {
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
     "HeckmanOrderedAverage": "heckmanfa.estimators.ordered_searches",
+    "HeckmanOrderedBestSubset": "heckmanfa.estimators.ordered_searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
@@ -79,6 +85,7 @@ _MODULES = {
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentAverage": "heckmanfa.estimators.treatment_searches",
+    "TreatmentBestSubset": "heckmanfa.estimators.treatment_searches",
     "TreatmentModel": "heckmanfa.estimators.treatment",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",

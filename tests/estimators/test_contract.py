@@ -134,6 +134,7 @@ def test_a_parameter_has_one_type_and_one_default_in_every_estimator():
         ("random_state", HeckmanOrderedAverage),
         ("random_state", HeckmanProbitAverage),
         ("random_state", TreatmentAverage),
+        ("n_refits", HeckmanProbitBestSubset),
         ("epochs", RURegressor),
         ("learning_rate", RURegressor),
     }

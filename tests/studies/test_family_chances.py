@@ -31,7 +31,7 @@ KINDS = {
 
 
 def _average(kind, seed, rho):
-    """Fit one sample; return chances of features and of the correction, and if the interval holds."""
+    """Fit a sample; return the chances, that of the correction last, and if the interval holds."""
     rng = np.random.default_rng(seed)
     X, u, v = rng.normal(size=(N_ROWS, K + 1)), *rng.normal(size=(2, N_ROWS))
     d = 0.5 * X[:, 0] + 0.5 * X[:, 2] + 0.8 * X[:, K] + u > 0

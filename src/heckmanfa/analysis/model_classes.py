@@ -37,6 +37,7 @@ MODELS = {
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
     "HeckmanOrderedAverage": "heckmanfa.estimators.ordered_searches",
+    "HeckmanOrderedBestSubset": "heckmanfa.estimators.ordered_searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
@@ -44,6 +45,7 @@ MODELS = {
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentAverage": "heckmanfa.estimators.treatment_searches",
+    "TreatmentBestSubset": "heckmanfa.estimators.treatment_searches",
     "TreatmentModel": "heckmanfa.estimators.treatment",
 }
 PARTS = {

@@ -225,7 +225,8 @@ def _check_method(estimator: Any) -> None:
     if method not in family.methods:
         raise InputError(
             f"{type(estimator).__name__} has no {option('method', method)}: that is a method of "
-            f"Heckman, whose features are named. Use {option('method', family.methods[0])}."
+            "Heckman, whose features are named, and of HeckmanAverage. Use "
+            f"{option('method', family.methods[0])}."
         )
     if estimator.cov_type not in (None, *family.cov_types):
         raise InputError(

@@ -18,6 +18,7 @@ from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.fitting import groups_of_columns, make_spec
+from heckmanfa.estimators.scoring import PARAMETERS, one_of
 from heckmanfa.fit import Choose, Family, Fit, Spec
 from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
 from heckmanfa.inference.choosing import Searching
@@ -29,6 +30,7 @@ from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
 from heckmanfa.search.choices import Choices, check_window, read_choices
+from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.search.searched import Search, SearchOutcome
 from heckmanfa.search.strategies import Strategy
 from heckmanfa.text.option_types import SearchIn
@@ -318,3 +320,24 @@ class ProvenSearch(SearchModel):
     def gap_(self) -> float:
         """By how much the criterion of another assignment could be better."""
         return float(self._result().gap or 0.0)
+
+
+class RefittingSearch:
+    """A search by the form of the model of all features, whose best the family's likelihood refits.
+
+    It comes before `ProvenSearch`, and is about the features of the outcome, by the criteria that
+    likelihoods have.
+    """
+
+    n_refits: int
+    max_nodes: int | None
+    verbose: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PARAMETERS | {
+        "criterion": [one_of("bic", "ebic", "aic")]
+    }
+    rho_range: ClassVar[None] = None
+    honest: ClassVar[bool] = False
+
+    def _strategy(self) -> RefittedSubset:
+        return RefittedSubset(self.n_refits, self.max_nodes, self.verbose)

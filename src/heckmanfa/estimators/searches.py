@@ -11,7 +11,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Unknown
-from heckmanfa.errors import NotSavedError
+from heckmanfa.errors import InputError, NotSavedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
 from heckmanfa.search.refitted_subset import RefittedSubset
@@ -20,6 +20,7 @@ from heckmanfa.search.training.assignment_function import StepOn, Trained
 from heckmanfa.text.option_types import (
     CovType,
     Criterion,
+    Errors,
     Method,
     OnProblem,
     OutcomeTransform,
@@ -27,6 +28,11 @@ from heckmanfa.text.option_types import (
     Standardize,
     WeightKind,
 )
+from heckmanfa.text.option_words import option
+from heckmanfa.text.wording import listed
+
+# Assignments that a likelihood refits one by one.
+_REFITS = 20
 
 
 class HeckmanFA(SearchModel, Heckman):
@@ -234,12 +240,14 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         Show progress on a terminal.
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
-outcome_transform, categorical_features, reference, unknown
+    selection_features, method, errors, cov_type, weight_kind, on_collinear, on_separation, \
+start, outcome_transform, categorical_features, reference, unknown
         As in `Heckman`. The search uses the two-step estimator; "ml" refits the chosen model, from
-        ``start`` if given: a rho, or the parameters of the chosen features. Assignments of
-        collinear features are never chosen. "drop" leaves a column that the selection equation
-        dropped out of the search as well, where others that may predict make it up.
+        ``start`` if given: a rho, or the parameters of the chosen features. With ``errors="t"``,
+        the quadratic form of the likelihood of all features is searched instead, by "bic", "ebic"
+        or "aic", and the 20 best assignments by it are refitted. Assignments of collinear features
+        are never chosen. "drop" leaves a column that the selection equation dropped out of the
+        search as well, where others that may predict make it up.
 
     Attributes
     ----------
@@ -294,6 +302,7 @@ outcome_transform, categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
+        errors: Errors = "normal",
         cov_type: CovType | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
@@ -306,7 +315,31 @@ outcome_transform, categorical_features, reference, unknown
     ) -> None:
         self._keep(locals())
 
+    def _fit_rows(self, *rows: Any, **formulas: Any) -> None:
+        if self.errors == "t":
+            self._check_refitted()
+        super()._fit_rows(*rows, **formulas)
+
+    def _check_refitted(self) -> None:
+        """Refuse what a search has only on compressed rows."""
+        asked = {
+            "criterion": self.criterion not in ("bic", "ebic", "aic"),
+            "search_in": self.search_in == "both",
+            "rho_range": self.rho_range is not None,
+            "tolerance": self.tolerance is not None,
+            "honest": self.honest,
+        }
+        given = [option(name, getattr(self, name)) for name, is_asked in asked.items() if is_asked]
+        if given:
+            raise InputError(
+                f"{option('errors', 't')} searches the quadratic form of its likelihood and refits "
+                f"the best, and has no {listed(given)}: leave that out, or use "
+                f"{option('errors', 'normal')}"
+            )
+
     def _strategy(self) -> BestSubset | RefittedSubset:
+        if self.errors == "t":
+            return RefittedSubset(_REFITS, self.max_nodes, self.verbose)
         if self.search_in == "both":
             return RefittedSubset(max_nodes=self.max_nodes, verbose=self.verbose)
         return BestSubset(self.tolerance, self.max_nodes, self.verbose)

@@ -44,6 +44,7 @@ Capability = Literal[
     "specification tests",
     "normal errors",
     "profile of df",
+    "shared refits",
 ]
 """what only some families support; see `Family.can`"""
 

@@ -89,48 +89,65 @@ def _errors_of(fit: Fit) -> Errors:
 
 def _last_estimates(fit: Fit, ends: Ends) -> tuple[list[float], Floats]:
     """Return the last estimates of a form, and the covariance of all of them."""
-    n = sum(equation != "errors" for equation, _ in fit.terms)
-    size = len(fit.terms)
+    n, size = sum(equation != "errors" for equation, _ in fit.terms), len(fit.terms)
     jacobian = np.zeros((n + len(ends.names), size + 1))
     jacobian[:n, :n] = np.eye(n)
     # Of all terms, and sigma after them.
     whole = np.zeros((size + 1, size + 1))
     whole[:-1, :-1] = fit.covariance
-    last: list[float] = []
     if ends.errors == "two-step":
-        last += [fit.errors[name].value for name in ends.correction]
-        for place, name in enumerate(ends.correction):
-            jacobian[n + place, fit.terms.index(("errors", name))] = 1.0
-        of_sigma = fit.sigma_covariance if fit.family.can("two steps") else None
-        pairs = zip(ends.regimes, ends.mean_deltas, strict=True)
-        for place, (suffix, delta) in enumerate(pairs, len(last)):
-            imr, sigma = fit.errors[f"imr{suffix}"].value, fit.errors[f"sigma{suffix}"].value
-            rest = max(sigma**2 - delta * imr**2, np.finfo(float).tiny)
-            last.append(0.5 * float(np.log(rest)))
-            if of_sigma is not None:
-                whole[-1], whole[:, -1] = of_sigma, of_sigma
-                jacobian[n + place, -1] = sigma / rest
-                jacobian[n + place, n] = -delta * imr / rest
-        return last, symmetric(np.asarray(jacobian @ whole @ jacobian.T))
+        return _of_two_steps(fit, ends, jacobian, whole)
+    return _of_error_terms(fit, ends, jacobian, whole)
+
+
+def _of_two_steps(
+    fit: Fit, ends: Ends, jacobian: Floats, whole: Floats
+) -> tuple[list[float], Floats]:
+    """Return beta_H and log s of each regime, and the covariance of all estimates.
+
+    ``jacobian`` has the rows of the coefficients already, and ``whole`` is the covariance of all
+    terms and of sigma, which only some fits know.
+    """
+    n = len(jacobian) - len(ends.names)
+    last = [fit.errors[name].value for name in ends.correction]
+    for place, name in enumerate(ends.correction, n):
+        jacobian[place, fit.terms.index(("errors", name))] = 1.0
+    of_sigma = fit.sigma_covariance if fit.family.can("two steps") else None
+    pairs = zip(ends.regimes, ends.mean_deltas, strict=True)
+    for place, (suffix, delta) in enumerate(pairs, n + len(last)):
+        imr, sigma = fit.errors[f"imr{suffix}"].value, fit.errors[f"sigma{suffix}"].value
+        rest = max(sigma**2 - delta * imr**2, np.finfo(float).tiny)
+        last.append(0.5 * float(np.log(rest)))
+        if of_sigma is not None:
+            whole[-1], whole[:, -1] = of_sigma, of_sigma
+            jacobian[place, -1] = sigma / rest
+            jacobian[place, n] = -delta * imr / rest
+    return last, symmetric(np.asarray(jacobian @ whole @ jacobian.T))
+
+
+def _of_error_terms(
+    fit: Fit, ends: Ends, jacobian: Floats, whole: Floats
+) -> tuple[list[float], Floats]:
+    """Return the error terms on the scales that a form has, and the covariance of all estimates."""
+    last: list[float] = []
     unknown = []
-    for place, name in enumerate(ends.names, n):
+    for place, name in enumerate(ends.names, len(jacobian) - len(ends.names)):
         estimate, transform = fit.errors[name], transform_of(name)
-        held = name in fit.spec.held
-        value, slope = estimate.value, 0.0 if held else 1.0
+        value, slope = estimate.value, 1.0
         if transform is not None:
             value = float(transform.to(estimate.value))
             if name == RHO.name and estimate.transformed is not None:
                 value = estimate.transformed[0]
-            slope = 0.0 if held else 1.0 / transform.slope(estimate.value)
+            slope = 1.0 / transform.slope(estimate.value)
         last.append(value)
-        if np.isfinite(estimate.value):
-            jacobian[place, fit.terms.index(("errors", name))] = slope
-        else:
+        if not np.isfinite(estimate.value):
             unknown.append(place)
-    with np.errstate(invalid="ignore"):
-        # What is infinite is taken as known: its row of the covariance says nothing.
-        whole[:, ~np.any(jacobian, axis=0)] = whole[~np.any(jacobian, axis=0)] = 0.0
-        covariance = symmetric(np.asarray(jacobian @ whole @ jacobian.T))
+        elif name not in fit.spec.held:
+            jacobian[place, fit.terms.index(("errors", name))] = slope
+    # What is infinite is taken as known: its row of the covariance says nothing.
+    unused = ~np.any(jacobian, axis=0)
+    whole[:, unused] = whole[unused] = 0.0
+    covariance = symmetric(np.asarray(jacobian @ whole @ jacobian.T))
     covariance[unknown, unknown] = 1.0
     return last, covariance
 

@@ -7,7 +7,7 @@ prediction features, and has the family estimate their coefficients, given its `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -54,6 +54,8 @@ class FirstStep:
     moments: Moments
     kind: CovarianceKind
     random_state: Any = None
+    counts: dict[str, int] = field(default_factory=dict)
+    """every row given, by status"""
 
     @property
     def probit(self) -> Probit:
@@ -95,8 +97,6 @@ class Inputs(FirstStep):
     """What a family estimates from, once the prediction features are chosen."""
 
     choice: Choice
-    counts: dict[str, int]
-    """every row given, by status"""
 
     @property
     def features(self) -> tuple[int, ...]:
@@ -171,7 +171,8 @@ def fit_model(
         spec = replace(spec, columns=left.columns)
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
-        first = FirstStep(spec, selection, moments, kind, random_state)
+        counts = sample.row_counts | selection.row_counts()
+        first = FirstStep(spec, selection, moments, kind, random_state, counts)
         choice = choose(first)
         search = choice.search
         if choice.selection is not None:
@@ -179,8 +180,7 @@ def fit_model(
                 selection, moments, choice.selection, spec.labels
             )
             first = replace(first, selection=selection, moments=moments)
-        counts = sample.row_counts | selection.row_counts()
-        fit = spec.family.estimate(Inputs(**vars(first), choice=choice, counts=counts))
+        fit = spec.family.estimate(Inputs(**vars(first), choice=choice))
     fit = replace(
         fit,
         n_clusters=n_clusters,

@@ -141,8 +141,8 @@ REACHED = register(
             plain="an ordered probit",
             plain_short="ordered probit",
             by_naive="By an ordered probit",
-            searches="HeckmanOrderedAverage",
-            weighing="HeckmanOrderedAverage",
+            searches="HeckmanOrderedBestSubset",
+            weighing="HeckmanOrderedAverage or HeckmanOrderedBestSubset",
             averages="HeckmanOrderedAverage",
             sources=(
                 "G. De Luca and V. Perotti (2011). Estimation of ordered response models with "

@@ -143,8 +143,7 @@ SELECTION_T: Family = register(
             selection="robit",
             law="t",
             assumes="the errors of both equations are jointly t",
-            searches="HeckmanAverage",
-            weighing="HeckmanAverage",
+            searches="HeckmanBestSubset",
             likelihood_cure=f"use {_NORMAL}, or predict with fewer features",
             if_not_normal="t errors have heavier tails, but no skewness. If the outcome is skewed, "
             "transform it, and report the range over rho.",

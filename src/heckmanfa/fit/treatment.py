@@ -148,8 +148,8 @@ _WORDS = replace(
     correction_subject="the hazard",
     correction_parameter="the hazard of treatment",
     naive_of="least squares on",
-    searches="TreatmentAverage",
-    weighing="TreatmentAverage",
+    searches="TreatmentBestSubset",
+    weighing="TreatmentAverage or TreatmentBestSubset",
     averages="TreatmentAverage",
     near_one=", which usually means that the model does not fit: look for outliers and skewness in "
     "the outcome, look for a stronger instrument, and compare with the two-step estimates.",

@@ -12,10 +12,12 @@ from typing import Self
 
 import numpy as np
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     AllObservedWarning,
     ConvergenceWarning,
+    HeckmanfaWarning,
     NoExclusionWarning,
     NoFeasibleAssignmentError,
     NotIdentifiedError,
@@ -41,9 +43,21 @@ from heckmanfa.search.averaging.weights import (
     Correction,
     Weighting,
 )
-from heckmanfa.search.choices import Choices, feasible_choices, join_equations
+from heckmanfa.search.choices import (
+    Choices,
+    feasible_choices,
+    in_each_equation,
+    join_equations,
+)
+from heckmanfa.search.fitted_form import FittedForm
 from heckmanfa.search.form import Form, form_of_all
-from heckmanfa.search.full_model import centred, fit_all, fit_both, without_collinear
+from heckmanfa.search.full_model import (
+    FullModel,
+    centred,
+    fit_all,
+    fit_both,
+    without_collinear,
+)
 from heckmanfa.search.goal import Goal
 from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.search.strategies import SearchProblem, Strategy
@@ -117,7 +131,8 @@ class Searching(Choose):
                 "no feature can predict: all that may are constant or collinear among the "
                 "selected rows, or were left out for separation"
             )
-        full, compressed = None, "compressed data" in spec.family.supports
+        full: FullModel | FittedForm | None = None
+        compressed = spec.family.can("compressed data")
         if self.selecting is not None or not compressed:
             choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
         allowed = choices
@@ -125,9 +140,12 @@ class Searching(Choose):
             full = fit_both(moments, selection, choices.columns, binary=not compressed)
             away = [*selection.dropped, *selection.separating]
             allowed = join_equations(choices, self.selecting.without_columns(away))
-        elif not compressed:
+        elif spec.family.can("shared refits"):
             full = fit_all(moments, selection, choices.columns)
             full = centred(full, selection.rows, choices, self.criterion)
+        elif not compressed:
+            full = _fitted_form(first, choices)
+            allowed = in_each_equation(choices, full.form.n_equations)
         if full is None:
             form = self._form(first, choices)
             goal = Goal.of(moments, self.criterion, self.rho_range, form)
@@ -207,6 +225,34 @@ def choice_of(selection: Selection, best: Mask, outcome: SearchOutcome) -> Choic
     if result is not None and result.refits is not None and np.array_equal(best, result.best):
         rho = float(result.rho[0])
     return Choice(features, search=outcome, selection=driving, rho=rho)
+
+
+def _fitted_form(first: FirstStep, choices: Choices) -> FittedForm:
+    """Fit the model of all candidates, and say how its family fits others."""
+    spec = replace(first.spec, guarded=False, start=first.spec.start_elsewhere)
+    family = spec.family
+    given = Inputs(**vars(replace(first, spec=spec)), choice=Choice(()))
+    everything = Choice(choices.columns, everything=True)
+    whole: Fit = family.estimate(replace(given, choice=everything))
+    form = form_of_fit(whole, first.moments)
+    if whole.log_likelihood is None:
+        return FittedForm(form, float("nan"), None)
+    name = next(each.name for each in family.equations if each.columns == "prediction")
+
+    def refit_of(columns: tuple[int, ...]) -> tuple[float, Floats, float] | None:
+        try:
+            with warnings.catch_warnings():
+                # Of the features chosen, the fit says what is wrong.
+                warnings.simplefilter("ignore", HeckmanfaWarning)
+                fit: Fit = family.estimate(replace(given, choice=Choice(columns)))
+        except NotIdentifiedError:
+            return None
+        if not fit.converged or fit.log_likelihood is None:
+            return None
+        rho = fit.errors["rho"].value if "rho" in fit.errors else float("nan")
+        return fit.log_likelihood, fit.equations[name].coef, rho
+
+    return FittedForm(form, whole.log_likelihood, refit_of)
 
 
 # Averages. -------------------------------------------------------------------------------------

@@ -326,7 +326,7 @@ def _left_out(fit: Fit, form: Form) -> LeftOut | None:
     if not away:
         return None
     known = fit.search.result.goal.form if fit.search and fit.search.result else None
-    if known is not None:
+    if known is not None and known.n_equations == 1:
         return LeftOut(away, float(known.dropped(np.asarray(fit.support, dtype=bool))))
     own = form.state_of(fit.support)
     return LeftOut(away, float(Members(form, own[None], np.ones(1)).costs[0]))

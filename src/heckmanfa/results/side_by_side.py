@@ -155,10 +155,17 @@ def refits_of(fit: Fit) -> ExactRefits | None:
 def _put_searched(fit: Fit, values: pd.DataFrame) -> bool:
     """Fill in the model of all candidates of a search for a binary outcome, if there is one."""
     refits = refits_of(fit)
-    if refits is None or refits.full is None:
+    if refits is None:
+        return False
+    height = refits.full_log_likelihood
+    form = None if fit.search is None or fit.search.result is None else fit.search.result.goal.form
+    if refits.full is None and form is not None:
+        terms = form.terms(form.estimates)
+        ends = dict(zip(form.ends.shown, terms[form.correction :], strict=True))
+        return _put(fit, values, form.columns, terms, ends | {"log_likelihood": height})
+    if refits.full is None:
         return False
     full = refits.full
-    height = refits.full_log_likelihood
     more = len(full.columns) - len(fit.features)
     _, bic = likelihood_criteria(height, len(fit.terms) + more, fit.n_obs)
     ends = {"rho": np.tanh(full.atanh_rho[0]), "log_likelihood": height, "bic": bic}

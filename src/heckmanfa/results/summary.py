@@ -342,7 +342,8 @@ def summarize(
     notes = summary_sentences(fit, facts)
     notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
     comparison = None
-    if fit.search is not None and fit.search.result is not None:
+    one = fit.family.can("single outcome equation")
+    if one and fit.search is not None and fit.search.result is not None:
         beside = side_by_side(fit)
         comparison = beside.terms[["term", *_COMPARED]].rename(columns=_COMPARED)
         if "two steps" not in fit.family.supports:

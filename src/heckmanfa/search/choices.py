@@ -135,6 +135,25 @@ def join_equations(choices: Choices, selecting: Choices | None) -> Choices:
     )
 
 
+def in_each_equation(choices: Choices, n_equations: int) -> Choices:
+    """Return choices over the columns of several outcome equations, in all of them or in none.
+
+    Column c of the second equation is column K + c.
+    """
+    k = choices.n_features
+
+    def everywhere(columns: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(k * equation + c for equation in range(n_equations) for c in columns)
+
+    return Choices(
+        n_features=k * n_equations,
+        always=everywhere(choices.always),
+        units=tuple(everywhere(unit) for unit in choices.units),
+        max_features=choices.max_features * n_equations,
+        min_features=choices.min_features * n_equations,
+    )
+
+
 def all_features(moments: Moments) -> Choices:
     """Let every compressed feature be in or out on its own."""
     return Choices(

@@ -31,6 +31,7 @@ _SHOWN: dict[Errors, tuple[str, ...]] = {
     "two-step": ("imr", "rho", "sigma"),
     "likelihood": ("imr", "rho", "sigma"),
 }
+# A form knows error terms by name, as files keep it; a name says the scale, and others have none.
 _TERMS = {"rho": RHO, "sigma": SIGMA, "step": ErrorTerm("step", transform=LOG), "df": DF}
 
 

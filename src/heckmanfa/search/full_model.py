@@ -170,6 +170,10 @@ class FullModel:
         form = replace(self.form, estimates=estimates, covariance=covariance)
         return replace(self, state=state, form=form, held_rho=rho)
 
+    def rho_of(self, theta: Floats) -> float:
+        """Return rho at some theta."""
+        return float(np.tanh(theta[self.problem.place("rho")]))
+
     def coef(self, theta: Floats, n_features: int) -> Floats:
         """Return the coefficients of the columns of X, (K,), at some theta."""
         p, j = self.problem.sizes

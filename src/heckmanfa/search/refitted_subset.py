@@ -19,10 +19,12 @@ from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
 from heckmanfa.model.equations import weighted_count
 from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.refit_together import Refit
+from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.best_subset.branch_and_bound import node_budget, warm_start
 from heckmanfa.search.best_subset.relaxation import search
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import Choices
+from heckmanfa.search.fitted_form import FittedForm
 from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.goal import Goal, distinct, first_of_ties
@@ -155,6 +157,8 @@ class RefittedSubset:
             raise NoFeasibleAssignmentError(
                 f"no assignment was evaluated within max_nodes = {most} nodes; raise it"
             )
+        if isinstance(full, FittedForm) and full.refit_of is None:
+            return _by_form(problem, full.form, best, most), None
         total = len(best.masks)
         with progress_line(self.verbose, "maximum likelihood", "assignments", total) as show:
             refits = full.refit(
@@ -169,7 +173,7 @@ class RefittedSubset:
 
 def _ranked(
     problem: SearchProblem,
-    full: FullModel,
+    full: FullModel | FittedForm,
     best: BestOfForm,
     refits: list[Refit],
     max_nodes: int,
@@ -178,7 +182,7 @@ def _ranked(
     goal, masks = problem.goal, best.masks
     m, held = goal.n_selected, masks.sum(axis=1) + full.n_fixed
     k = problem.moments.n_features
-    both = masks.shape[1] > k
+    both = bool(full.form.searched)
     good = np.array([refit.converged for refit in refits], dtype=bool)
     fitted = np.array([refit.log_likelihood for refit in refits]) + full.offset
     if both:
@@ -193,15 +197,14 @@ def _ranked(
     order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
     aic, bic = likelihood_criteria(log_likelihood, held, m)
     theta = [refit.theta for refit in refits]
-    place = full.problem.place("rho")
-    rho = np.where(good, np.tanh([point[place] for point in theta]), np.nan)
+    rho = np.where(good, [full.rho_of(point) for point in theta], np.nan)
     offset = -2.0 * full.log_likelihood + float(goal.value(goal.penalty(full.n_fixed)))
     coef = np.array([full.coef(point, k) for point in theta])
     coef = np.where(masks[:, :k], coef, 0.0)
     coef[~good] = np.nan
     result = Search(
         # Results name columns of X, and know the form of both equations on its own.
-        goal=replace(goal, units=None, form=None) if both else goal,
+        goal=_over_columns(problem, both=both),
         packed=np.packbits(masks[order, :k], axis=1),
         n_columns=k,
         n_features=np.asarray(masks[order, :k].sum(axis=1)),
@@ -227,6 +230,53 @@ def _ranked(
             held_rho=full.held_rho,
             full=full.all_features(problem.rows),
         ),
+    )
+    return result if best.complete else _incomplete(result, max_nodes)
+
+
+def _over_columns(problem: SearchProblem, *, both: bool) -> Goal:
+    """Return the goal as results have it, whose units are columns of X.
+
+    Results know the form of both equations on its own.
+    """
+    goal, k = problem.goal, problem.moments.n_features
+    if both:
+        return replace(goal, units=None, form=None)
+    assert goal.units is not None
+    return replace(goal, units=tuple(tuple(c for c in unit if c < k) for unit in goal.units))
+
+
+def _by_form(problem: SearchProblem, form: Form, best: BestOfForm, max_nodes: int) -> Search:
+    """Return the best assignments by a form of estimates that have no likelihood.
+
+    Criteria are relative to the model of everything.
+    """
+    goal, k, masks = problem.goal, problem.moments.n_features, best.masks
+    units, columns = goal.count_units(masks), masks.sum(axis=1)
+    cost = form.dropped(masks)
+    bic = cost + columns * np.log(goal.n_selected)
+    states = np.column_stack([masks[:, :k], np.ones(len(masks)), np.zeros(len(masks))]).astype(bool)
+    errors = form.error_terms(
+        Members(form, states, np.full(len(masks), 1.0 / len(masks))).estimates
+    )
+    unknown = np.full(len(masks), np.nan)
+    result = Search(
+        goal=_over_columns(problem, both=False),
+        packed=np.packbits(masks[:, :k], axis=1),
+        n_columns=k,
+        n_features=np.asarray(masks[:, :k].sum(axis=1)),
+        joint_ebic=bic + 2.0 * goal.log_ways(units),
+        rho=errors.get("rho", unknown),
+        adjusted_r2=unknown,
+        aic=cost + 2.0 * columns,
+        bic=bic,
+        in_range=np.ones(len(masks), dtype=bool),
+        n_assignments=best.n_assignments,
+        n_in_range=len(masks),
+        optimal=best.optimal,
+        gap=best.gap,
+        n_nodes=best.n_nodes,
+        interrupted=best.interrupted,
     )
     return result if best.complete else _incomplete(result, max_nodes)
 

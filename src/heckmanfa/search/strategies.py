@@ -27,6 +27,7 @@ from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper, s
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.branch_and_bound import best_subset, node_budget
 from heckmanfa.search.choices import Choices
+from heckmanfa.search.fitted_form import FittedForm
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.goal import Goal, distinct
 from heckmanfa.search.searched import Search, evaluate
@@ -60,8 +61,8 @@ class SearchProblem:
     labels: Sequence[str]
     """a name for every column of X"""
     random_state: Any = None
-    full: FullModel | None = None
-    """the model of all candidates, if the outcome is binary or both equations are searched"""
+    full: FullModel | FittedForm | None = None
+    """the model of all candidates, unless compressed rows have all assignments"""
 
 
 class Strategy(Protocol):
