@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.prediction_batches import predict_batches, predict_parquet
     from heckmanfa.data.columns.feature_reading import to_device
     from heckmanfa.data.scan.scanning import scan, scan_parquet
+    from heckmanfa.data.survey import Survey
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
@@ -38,6 +39,7 @@ __all__ = [
     "InverseProbabilityWeighted",
     "NaiveOLS",
     "RURegressor",
+    "Survey",
     "TreatmentModel",
     "__version__",
     "assignment",
@@ -66,6 +68,7 @@ _MODULES = {
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentModel": "heckmanfa.estimators.treatment",
+    "Survey": "heckmanfa.data.survey",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
     "load": "heckmanfa.analysis.model_file",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -208,7 +209,7 @@ outcome_transform, categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -279,7 +280,7 @@ categorical_features, reference, unknown
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

@@ -28,12 +28,14 @@ from heckmanfa.data.ordered_classes import plain_classes
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source
+from heckmanfa.data.survey import Survey, SurveyUnits, kind_of_covariance
+from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
-from heckmanfa.model.covariance import is_classical
+from heckmanfa.model.covariance import is_classical, sums_groups
 from heckmanfa.model.newton import read_start
 from heckmanfa.results.cut_points import cut_values
-from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
+from heckmanfa.results.distribution import FEW_CLUSTERS, clusters_text, distribution_of
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
@@ -54,6 +56,7 @@ def fit_estimator(
     *,
     weight_column: str | None = None,
     group_column: str | None = None,
+    group_columns: tuple[str, ...] = (),
 ) -> None:
     """Fit what ``specify`` makes of the columns; a fit that fails leaves the estimator as it was.
 
@@ -65,6 +68,9 @@ def fit_estimator(
     encoding = None
     if isinstance(X, EncodedRows):
         X, encoding = X.rows, X.encoding
+    survey = estimator.cov_type if isinstance(estimator.cov_type, Survey) else None
+    if survey is not None and not isinstance(groups, SurveyUnits):
+        X, sample_weight, groups = survey_rows(survey, X, sample_weight, groups)
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:
         selected_given = source.has_selected
@@ -80,6 +86,8 @@ def fit_estimator(
             categorical=estimator.categorical_features if design is None else None,
             lists=[getattr(estimator, role) for role in estimator.roles],
         )
+        if survey is not None:
+            table = replace(table, columns=replace(table.columns, beside=survey.named))
         if encoding is not None:
             columns = FittedColumns.of(encoding, type(estimator).__name__)
             table = replace(table, columns=columns)
@@ -100,8 +108,9 @@ def fit_estimator(
         origin = Origin(
             selected_given,
             None if design is None else design.without_data(),
-            weight_column,
+            weight_column if survey is None else survey.weights,
             group_column,
+            group_columns,
             outcome=name,
             classes=sample.classes,
         )
@@ -112,10 +121,11 @@ def fit_estimator(
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
     if fit.n_clusters is not None and fit.n_clusters < FEW_CLUSTERS:
+        n = clusters_text(fit.n_clusters, fit.cluster_counts)
         warn(
-            f"the covariance rests on {fit.n_clusters} clusters. With fewer than "
+            f"the covariance rests on {n} clusters. With fewer than "
             f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-            f"often, even with the {NullDistribution(fit.n_clusters).name} distribution used here",
+            f"often, even with the {distribution_of(fit).name} distribution used here",
             FewClustersWarning,
         )
     # Last: a warning may be an error, and a fit that fails changes nothing.
@@ -192,6 +202,7 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
             f"start and rho are both given: with rho held at {estimator.rho:g} the likelihood has "
             "one maximum, which needs no start. Leave one of them out."
         )
+    kind = kind_of_covariance(estimator.cov_type)
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
     if sampling and is_classical(_cov_type(estimator)):
         raise InputError(
@@ -199,12 +210,12 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
             f"{option('cov_type', 'cluster')}: the classical covariance takes a weight for a "
             "number of rows"
         )
-    if estimator.cov_type == "cluster" and groups is None:
+    if kind == "cluster" and groups is None:
         raise InputError(
             "cov_type='cluster' needs groups: fit(X, y, groups=...), or groups='column' in "
             "from_formula and scan_parquet, with the name of a column of the data"
         )
-    if estimator.cov_type != "cluster" and groups is not None:
+    if not sums_groups(kind) and groups is not None:
         raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
 
 
@@ -219,7 +230,7 @@ def _check_method(estimator: Any) -> None:
             f"{name} has no {option('method', method)}: that is a method of Heckman, whose "
             f"features are named. Use {option('method', family.methods[0])}."
         )
-    if estimator.cov_type not in (None, *family.cov_types):
+    if kind_of_covariance(estimator.cov_type) not in (None, *family.cov_types):
         raise InputError(
             f"the {family.words.model} has no classical covariance: its standard errors are "
             f"{option('cov_type', 'robust')}, as its errors need not have one variance, or "
@@ -273,7 +284,8 @@ def make_spec(
         prediction=tuple(prediction),
         method=_method(estimator),
         cov_type=_cov_type(estimator),
-        weight_kind=estimator.weight_kind,
+        weight_kind="sampling" if isinstance(estimator.cov_type, Survey) else estimator.weight_kind,
+        survey=estimator.cov_type if isinstance(estimator.cov_type, Survey) else None,
         on_collinear=estimator.on_collinear,
         on_separation=estimator.on_separation,
         start=estimator.start,
@@ -308,7 +320,7 @@ def _cov_type(estimator: Any) -> CovType | None:
     if estimator.cov_type is None and _method(estimator) == "two-step":
         default: CovType | None = estimator.two_step_cov_type
         return default
-    kind: CovType | None = estimator.cov_type
+    kind: CovType | None = kind_of_covariance(estimator.cov_type)
     usual: CovType = estimator._family.cov_types[0]
     return usual if kind is None and not is_classical(usual) else kind
 

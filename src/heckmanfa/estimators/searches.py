@@ -11,6 +11,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import NotSavedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
@@ -121,7 +122,7 @@ categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -294,7 +295,7 @@ outcome_transform, categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -365,7 +366,7 @@ categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

@@ -14,6 +14,7 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.sample import known_flags
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import with_fit
@@ -118,7 +119,7 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         *,
         method: Method = "two-step",
         regimes: Regimes = "common",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

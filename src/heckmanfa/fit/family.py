@@ -246,7 +246,7 @@ class Family:
     derivatives are those of `Parts` in sigma"""
     needs_missing: bool = True
     """whether there is something to correct only if outcomes are missing"""
-    cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster")
+    cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster", "survey")
     """covariances that it has, the usual one first"""
     is_bounded: bool = False
     """whether the likelihood is bounded: only its highest point is then the estimate"""

@@ -192,6 +192,6 @@ SERIES = register(
         log_density=refuse_likelihood,
         log_missing=refuse_likelihood,
         of_number=of_terms,
-        cov_types=("robust", "cluster"),
+        cov_types=("robust", "cluster", "survey"),
     )
 )

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import entries
 from heckmanfa.data.columns.features import FittedColumns
+from heckmanfa.data.group_cells import group_codes
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
-from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.fit.family import BOTH, Equation
@@ -252,6 +252,12 @@ def bootstrap(
     """Resample the rows of a fit and fit again; see `Heckman.bootstrap`."""
     if not isinstance(n_boot, Integral) or n_boot < 2:
         raise InputError(f"n_boot must be an integer of at least 2; got {quoted(n_boot)}")
+    if fit.spec.survey is not None:
+        raise InputError(
+            "a bootstrap draws rows or groups alike, and a survey drew units in its strata: use "
+            "its replicate weights (replicate_weights of Survey), which its producer made by the "
+            "design"
+        )
     match_rows({"X": passed.X, "unit": unit})
     X, groups, words = _units(fit, passed.X, unit)
     read = read_fit_rows(fit, passed._replace(X=X))
