@@ -390,8 +390,8 @@ def test_groups_may_be_a_frame_of_one_column(X, mroz):
             folds, SelectionKFold(3).split(X, mroz["lwage"], groups=mroz["educ"]), strict=True
         ):
             np.testing.assert_array_equal(mine, theirs)
+    three = mroz[["educ", "exper", "age"]]
     with pytest.raises(InputError, match="groups has 3 columns, and errors are clustered by one"):
-        three = mroz[["educ", "exper", "age"]]
         Heckman(["educ"], cov_type="cluster").fit(X, mroz["lwage"], groups=three)
 
 

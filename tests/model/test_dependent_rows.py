@@ -1,19 +1,18 @@
 """Covariances of rows that depend on each other: two clusterings, and the design of a survey.
 
-The likelihood, its maximum, scores and curvature are written again here, without the package.
+The likelihood, its maximum, scores and curvature are those of `tests.plain_heckman`.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_predict
+from tests.plain_heckman import ByHand, by_hand
 
 import heckmanfa
 from heckmanfa import (
@@ -55,62 +54,6 @@ def people() -> pd.DataFrame:
         one=1,
         row=np.arange(n),
     )
-
-
-@dataclass
-class ByHand:
-    """Maximum likelihood of a Heckman model with sampling weights."""
-
-    estimates: np.ndarray
-    bread: np.ndarray
-    scores: np.ndarray
-    """(n, d), weighted"""
-
-    def covariance(self, middle: np.ndarray) -> np.ndarray:
-        return self.bread @ middle @ self.bread
-
-    def totals(self, labels: np.ndarray) -> np.ndarray:
-        return np.array([self.scores[labels == each].sum(axis=0) for each in np.unique(labels)])
-
-    def clustered(self, labels: np.ndarray) -> np.ndarray:
-        totals = self.totals(labels)
-        return totals.T @ totals * len(totals) / (len(totals) - 1)
-
-
-def by_hand(frame: pd.DataFrame, weight: np.ndarray) -> ByHand:
-    """Maximise the likelihood with SciPy, by b (2), gamma (3), atanh rho and log sigma."""
-    x = np.column_stack([np.ones(len(frame)), frame["educ"]])
-    z = np.column_stack([np.ones(len(frame)), frame[FEATURES]])
-    y, seen = frame["wage"].fillna(0).to_numpy(), frame["wage"].notna().to_numpy()
-
-    def each(theta):
-        rho, sigma, index = np.tanh(theta[5]), np.exp(theta[6]), z @ theta[2:5]
-        residual = (y - x @ theta[:2]) / sigma
-        given = stats.norm.logcdf((index + rho * residual) / np.sqrt(1 - rho**2))
-        joint = given + stats.norm.logpdf(residual) - theta[6]
-        return np.where(seen, joint, stats.norm.logcdf(-index))
-
-    def scores(theta):
-        columns = []
-        for place in range(len(theta)):
-            step = np.zeros(len(theta))
-            step[place] = 1e-5
-            columns.append((each(theta + step) - each(theta - step)) / 2e-5)
-        return np.column_stack(columns) * weight[:, None]
-
-    def curvature(theta):
-        rows = []
-        for place in range(len(theta)):
-            step = np.zeros(len(theta))
-            step[place] = 1e-4
-            rows.append((scores(theta + step) - scores(theta - step)).sum(axis=0) / 2e-4)
-        return np.array(rows)
-
-    start = [1.0, 1.0, 0.4, 0.8, 0.6, 0.5, 0.2]
-    theta = optimize.minimize(lambda t: -weight @ each(t), start, method="BFGS").x
-    for _ in range(3):
-        theta = theta - np.linalg.solve(curvature(theta), scores(theta).sum(axis=0))
-    return ByHand(theta, -np.linalg.inv(curvature(theta)), scores(theta))
 
 
 @pytest.fixture(scope="module")
@@ -499,8 +442,7 @@ def test_words_that_a_survey_does_not_have_are_refused(people):
 
 
 def test_few_clusters_of_either_clustering_are_warned_of(people):
+    place = people.groupby(["region", "village"]).ngroup()
+    groups = np.column_stack([place, people["trade"]])
     with pytest.warns(FewClustersWarning, match="36 and 20 clusters"):
-        place = people.groupby(["region", "village"]).ngroup()
-        Heckman(["educ"], cov_type="cluster").fit(
-            people[FEATURES], people["wage"], groups=np.column_stack([place, people["trade"]])
-        )
+        Heckman(["educ"], cov_type="cluster").fit(people[FEATURES], people["wage"], groups=groups)

@@ -83,10 +83,9 @@ def _of_source(survey: Survey, source: RowSource) -> RowSource:
     roles = getattr(source, "roles", {})
     wanted = {*survey.design_columns}
     if wanted != {*source.groupings} or roles.get("sample_weight") != survey.weights:
-        weights = "" if survey.weights is None else f", sample_weight={survey.weights!r}"
         raise InputError(
-            "the scan has to name the columns of the survey: "
-            f"scan(..., groups={[*survey.design_columns]!r}{weights})"
+            "the scan has to name the columns of the survey: scan(..., groups="
+            f"{[*survey.design_columns]!r}), and the weights as sample_weight, if it has any"
         )
     designed = copy(source)
     designed.survey = survey

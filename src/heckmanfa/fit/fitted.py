@@ -240,8 +240,9 @@ class Fit:
     """log-likelihood and rho of another known maximum"""
     n_clusters: int | None = None
     """None unless the covariance is clustered; the fewer of two clusterings"""
-    cluster_counts: tuple[int, ...] = ()
-    """clusters of each clustering, if there are two"""
+    n_first_clusters: int | None = None
+    """of the first clustering, if there are two"""
+    n_second_clusters: int | None = None
     design: SurveyDesign | None = None
     """of a survey"""
     weighted: bool = False
@@ -397,6 +398,13 @@ class Fit:
         """Return the fit with another estimate of an equation."""
         changed = {name: EquationEstimate(coef, intercept)}
         return replace(self, equations=self.equations | changed)
+
+    @property
+    def cluster_counts(self) -> tuple[int, ...]:
+        """Clusters of each clustering, if there are two; empty otherwise."""
+        if self.n_first_clusters is None or self.n_second_clusters is None:
+            return ()
+        return self.n_first_clusters, self.n_second_clusters
 
     @property
     def transform_ratio(self) -> tuple[float, float] | None:

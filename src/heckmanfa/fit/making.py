@@ -189,7 +189,8 @@ def fit_model(
     fit = replace(
         fit,
         n_clusters=check_counts(clusters) if clusters else None,
-        cluster_counts=clusters if len(clusters) > 1 else (),
+        n_first_clusters=clusters[0] if len(clusters) > 1 else None,
+        n_second_clusters=clusters[1] if len(clusters) > 1 else None,
         design=None if spec.survey is None else survey_design(spec, sample),
         weighted=sample.rows.weighted,
         search=search,

@@ -259,7 +259,7 @@ def bootstrap(
             "design"
         )
     match_rows({"X": passed.X, "unit": unit})
-    X, groups, words = _units(fit, passed.X, unit)
+    X, groups, words = group_units(fit, passed.X, unit)
     read = read_fit_rows(fit, passed._replace(X=X))
     rows = held(read.sample.rows, "a bootstrap")
     codes, n_units = None, int(np.count_nonzero(rows.used))
@@ -308,10 +308,10 @@ def _weighing(fit: Fit, rows: ArrayRows, *, grouped: bool) -> str:
     return f" ({n:,} rows{phrase})" if grouped and phrase else phrase
 
 
-def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
+def group_units(fit: Fit, X: Any, unit: Any, what: str = "unit") -> tuple[Any, Any, str]:
     """Return X without a column that holds only the groups, the groups, and words for them."""
     if unit is None and not isinstance(X, RowSource):
-        unit = groups_of(fit, X, None, "unit")
+        unit = groups_of(fit, X, None, what)
     if unit is None or (isinstance(unit, str) and unit == "row"):
         return X, None, "rows"
     if not isinstance(unit, str):
@@ -319,5 +319,5 @@ def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
     words = f"groups of {quoted(unit)}"
     if fit.origin.design is not None:
         return X, unit, words
-    X, groups = take_column(fit, X, unit, "unit", "'row', a column of X")
-    return X, entries(groups, "unit"), words
+    X, groups = take_column(fit, X, unit, what, "'row', a column of X")
+    return X, entries(groups, what), words

@@ -322,7 +322,9 @@ def _with_form(fit: Fit, first: FirstStep, *, both: bool) -> tuple[Fit, Form]:
     held = replace(
         held,
         n_clusters=fit.n_clusters,
-        cluster_counts=fit.cluster_counts,
+        n_first_clusters=fit.n_first_clusters,
+        n_second_clusters=fit.n_second_clusters,
+        design=fit.design,
         weighted=fit.weighted,
         origin=fit.origin,
     )

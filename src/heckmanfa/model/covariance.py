@@ -104,18 +104,32 @@ def score_squares_and_sums(
     any; weights apply to the scores alone.
     """
     if kind.sums_groups:
-        sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)
-        also = []
-        parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
-        for codes, of_groups, terms in parts:
-            sums[codes] += of_groups
-            seen[codes] = True
-            also.append(terms)
-        return squares_of_totals(kind.cells or Cells(kind.n_groups), sums, seen), total(also)
+        cells = kind.cells or Cells(0)
+        totals, seen, also = total_scores(rows, cells, scores, *args, columns=columns, size=size)
+        return squares_of_totals(cells, totals, seen), also
     n, middle, *rest = total(
         rows.map(_row_squares, scores, args, kind.sampling, columns=columns, merge=total)
     )
     return np.asarray(middle * (n / (n - 1.0))), tuple(rest)
+
+
+def total_scores(
+    rows: Rows,
+    cells: Cells,
+    scores: Callable[..., Any],
+    *args: Any,
+    columns: Positions,
+    size: int,
+) -> tuple[Floats, Mask, tuple[Any, ...]]:
+    """Return the total scores of each unit, (n, d), which units have a row, and other totals."""
+    sums, seen, also = np.zeros((cells.n, size)), np.zeros(cells.n, dtype=bool), []
+    for codes, of_groups, terms in rows.map(
+        _group_scores, scores, args, columns=columns, merge=_merge_groups
+    ):
+        sums[codes] += of_groups
+        seen[codes] = True
+        also.append(terms)
+    return sums, seen, total(also)
 
 
 def scores_and_terms(scored: Any) -> tuple[Array, tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.distribution import (
     FEW_CLUSTERS,
     LEVEL,
+    NullDistribution,
     Wald,
     clusters_text,
     distribution_of,
@@ -117,7 +118,8 @@ def cluster_facts(fit: Fit) -> list[Fact]:
         return []
     level: Level = "caution" if n < FEW_CLUSTERS else "ok"
     case = ""
-    clusters, distribution = clusters_text(n, fit.cluster_counts), distribution_of(fit)
+    counts = fit.cluster_counts
+    clusters, distribution = clusters_text(n, counts), NullDistribution(n, counts)
     if is_repaired(fit):
         level, case = "caution", "repaired"
     # The clusters' total scores sum to zero: they span one dimension less than there are clusters.

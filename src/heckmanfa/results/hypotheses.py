@@ -34,8 +34,10 @@ _WORD = rf"[^\W\d][\w.]*(?:\([^()]*\))?(?:{_INTERVAL}|\[[^\[\]]*\])?"
 _NAME = re.compile(rf"`[^`]*`?|{_WORD}(?:\s*:\s*{_WORD})*")
 
 
-def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
-    """Test linear restrictions; see `Heckman.wald_test`."""
+def restrictions_of(
+    fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None
+) -> tuple[Floats, Floats]:
+    """Return linear restrictions of the terms of a fit: a matrix, and the right-hand sides."""
     if isinstance(hypothesis, list | tuple) and all(isinstance(line, str) for line in hypothesis):
         hypothesis = ", ".join(map(str, hypothesis))
     if isinstance(hypothesis, str):
@@ -64,6 +66,12 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
         raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
+    return matrix, right
+
+
+def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
+    """Test linear restrictions; see `Heckman.wald_test`."""
+    matrix, right = restrictions_of(fit, hypothesis, value)
     estimates = estimates_in_order(fit)
     for place in np.flatnonzero(np.isnan(estimates) & matrix.any(axis=0)):
         raise NotIdentifiedError(

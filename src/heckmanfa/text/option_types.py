@@ -35,4 +35,6 @@ Standardize = bool | Literal["features"]
 """whether to centre and scale features and outcome, only the features, or nothing"""
 Unit = Literal["days", "years"]
 """unit of dates that become numbers"""
+WildWeights = Literal["rademacher", "webb"]
+"""what a wild bootstrap multiplies scores by: -1 and 1, or Webb's six points"""
 WeightKind = Literal["frequency", "sampling"]
