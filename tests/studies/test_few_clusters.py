@@ -22,7 +22,7 @@ from heckmanfa.errors import HeckmanfaError
 
 pytestmark = pytest.mark.study
 
-SEED, DRAWS, PAIRS, N_BOOT, SLOPE = 20261119, 1000, 100, 99, 1.0
+SEED, DRAWS, PAIRS, N_BOOT, SLOPE = 20261119, 1000, 40, 99, 1.0
 CLUSTERS, DESIGNS, METHODS = (6, 12, 20), ("equal", "unequal"), ("two-step", "ml")
 
 
