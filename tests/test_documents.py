@@ -37,7 +37,7 @@ PAGES = (
     *("docs/specification_study.md", *COMMAND_LINE, "docs/rho_window.md", "docs/diagnostics.md"),
     *("docs/from_r.md", "docs/from_stata.md", "docs/reproduction.md", "docs/faq.md"),
     *("docs/how_far.md", "docs/binary.md", "docs/ordered.md", "docs/compas.md"),
-    *("docs/not_normal.md", "docs/tables.md"),
+    *("docs/not_normal.md", "docs/tables.md", "docs/surveys.md"),
     *("docs/probit_coverage.md", "docs/log_outcomes.md", "docs/data.md"),
     *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
     *("docs/studies.md", "docs/reading_the_report.md", "docs/accuracy.md", "docs/treatment.md"),
@@ -50,6 +50,7 @@ WITH_CODE = (
     *("docs/data.md", "docs/ordered.md", "docs/not_normal.md"),
     *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
     *("docs/treatment.md", "docs/tables.md", "docs/weighting.md", "docs/bounds.md"),
+    "docs/surveys.md",
 )
 WITH_COMMANDS = (
     *("README.md", *COMMAND_LINE),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.prediction_batches import predict_batches, predict_parquet
     from heckmanfa.data.columns.feature_reading import to_device
     from heckmanfa.data.scan.scanning import scan, scan_parquet
+    from heckmanfa.data.survey import Survey
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import NaiveOLS
     from heckmanfa.estimators.doubly_robust import DoublyRobust
@@ -50,6 +51,7 @@ __all__ = [
     "InverseProbabilityWeighted",
     "NaiveOLS",
     "RURegressor",
+    "Survey",
     "TreatmentAverage",
     "TreatmentBestSubset",
     "TreatmentModel",
@@ -87,6 +89,7 @@ _MODULES = {
     "TreatmentAverage": "heckmanfa.estimators.treatment_searches",
     "TreatmentBestSubset": "heckmanfa.estimators.treatment_searches",
     "TreatmentModel": "heckmanfa.estimators.treatment",
+    "Survey": "heckmanfa.data.survey",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
     "etable": "heckmanfa.estimators.etable",

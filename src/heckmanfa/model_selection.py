@@ -34,11 +34,12 @@ from sklearn.utils.metadata_routing import UNCHANGED, MetadataRequest
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
+from heckmanfa.data.group_cells import group_codes
 from heckmanfa.data.outcome_classes import read_numbers_or_classes
 from heckmanfa.data.outcomes import OutcomeCounts
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import decide_rows
-from heckmanfa.data.sample import flags, group_codes, read_outcome
+from heckmanfa.data.sample import flags, read_outcome
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel, mean_log_likelihood
 from heckmanfa.estimators.scoring import ROUTING, ScoredClassifier, ScoredModel

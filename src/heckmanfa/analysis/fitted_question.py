@@ -102,7 +102,7 @@ class FittedQuestion(Prepared):
                 for place, label in enumerate(labels)
                 if label in self.switches and not named.levels[place]
             ),
-            cluster=self.question.cluster or "",
+            clusterings=(self.question.cluster,) if self.question.cluster else (),
         ).with_steps(
             self.model.fit_,
             steps_in(self.question, self.encoding.sources),

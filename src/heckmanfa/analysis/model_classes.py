@@ -85,6 +85,8 @@ PARTS = {
     "SeriesDetails": "heckmanfa.fit.series",
     "Spec": "heckmanfa.fit.fitted",
     "StudentDetails": "heckmanfa.fit.student",
+    "Survey": "heckmanfa.data.survey",
+    "SurveyDesign": "heckmanfa.data.survey",
     "Trained": "heckmanfa.search.training.assignment_function",
     "TreatmentDetails": "heckmanfa.fit.treatment_details",
 }

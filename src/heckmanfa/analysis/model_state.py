@@ -14,7 +14,14 @@ from typing import Any, ClassVar, Literal, get_args, get_origin
 import numpy as np
 from sklearn.base import is_classifier
 
-from heckmanfa.analysis.model_classes import ANYTHING, MODELS, Sizes, UnsoundError, class_named
+from heckmanfa.analysis.model_classes import (
+    ANYTHING,
+    MODELS,
+    PARTS,
+    Sizes,
+    UnsoundError,
+    class_named,
+)
 from heckmanfa.analysis.model_values import Reader, UnsavableError, Writer, hints_of, write_plain
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
@@ -63,7 +70,8 @@ def write_model(model: Any, writer: Writer) -> dict[str, Any]:
     parameters, hints, kept = {}, hints_of(type(model)), stored_attributes(type(model))
     for name, value in model.get_params(deep=False).items():
         try:
-            parameters[name] = write_plain(value)
+            is_part = type(value).__name__ in PARTS
+            parameters[name] = writer.write(value, type(value)) if is_part else write_plain(value)
         except UnsavableError as error:
             raise UnsavableError(f"{name} holds a {error}") from error
     follow = _OF_COLUMNS if not hasattr(model, "fit_") else attributes(model.fit_).keys()

@@ -233,6 +233,9 @@ class Writer:
             return None
         options = [option for option in options_of(hint) if option is not type(None)]
         hint = options[0] if len(options) == 1 else None
+        if isinstance(value, tuple) and hint is None:
+            # A text or texts, as patterns and names of columns are.
+            hint = next((option for option in options if get_origin(option) is tuple), None)
         origin, arguments = get_origin(hint), tuple(map(_resolved, get_args(hint)))
         if hint is Any:
             return write_plain(value)

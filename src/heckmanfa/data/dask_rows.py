@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from uuid import uuid4
 
@@ -37,6 +37,7 @@ from heckmanfa.data.row_sources import (
     Task,
 )
 from heckmanfa.data.rows import places_of
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
 # Number of results fetched at a time, since every fetch asks the scheduler once.
@@ -51,11 +52,26 @@ def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) 
     collections: dict[str, Any] = {"X": _features(X)}
     if y is None:
         raise InputError("y is None: pass the outcome as a Dask Series or Array, NaN where missing")
+    survey = None
+    if isinstance(groups, DesignedFrame):
+        groups, survey = groups.frame, groups.survey
     others = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
     for role, values in others.items():
         if values is not None:
-            collections[role] = _fitting(_vector(values, role), role, collections["X"])
-    return DaskSource(collections)
+            made = _groups(values) if role == "groups" else _vector(values, role)
+            collections[role] = _fitting(made, role, collections["X"])
+    source = DaskSource(collections)
+    if survey is not None:
+        source.survey, source.groupings = survey, survey.design_columns
+    return source
+
+
+@dataclass(frozen=True, eq=False)
+class DesignedFrame:
+    """The columns of a Dask DataFrame that are the units of a survey."""
+
+    frame: Any
+    survey: Survey
 
 
 class DaskSource(RowSource):
@@ -78,6 +94,7 @@ class DaskSource(RowSource):
         self.has_selected = "selected" in collections
         self.has_weight = "sample_weight" in collections
         self.has_groups = "groups" in collections
+        self.groupings = _groupings(collections.get("groups"))
         self._n_parts, self._n_columns = _n_parts(X), self.n_features
         self.column_types = None if self._labels is None else empty_part(X)
         self._encoding: Encoding | None = None
@@ -257,6 +274,20 @@ def _vector(values: Any, role: str) -> Any:
             f"{type(values).__name__}"
         )
     return values
+
+
+def _groups(values: Any) -> Any:
+    """Return the clusters of a Dask collection: one column, or a frame of several."""
+    from dask.utils import is_dataframe_like
+
+    several = is_dataframe_like(values) and len(values.columns) > 1
+    return values if is_dask(values) and several else _vector(values, "groups")
+
+
+def _groupings(groups: Any) -> tuple[str, ...]:
+    if groups is None:
+        return ()
+    return tuple(str(name) for name in getattr(groups, "columns", ["groups"]))
 
 
 def _fitting(values: Any, role: str, X: Any) -> Any:

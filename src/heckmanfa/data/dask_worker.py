@@ -27,6 +27,7 @@ from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import number_columns
 from heckmanfa.data.columns.kinds import ColumnSpec
 from heckmanfa.data.columns.tally import TextTally
+from heckmanfa.data.group_cells import joined_labels
 from heckmanfa.data.outcome_classes import labels_of
 from heckmanfa.data.row_labels import refuse_other_labels
 from heckmanfa.data.row_sources import CategoryType, Chunk, OutcomeAs, Task, cut_chunks
@@ -77,7 +78,7 @@ class Pass:
             self._outcome(partition["y"]),
             numeric_array(partition["selected"], "selected") if "selected" in partition else None,
             weight,
-            _groups(partition["groups"]) if "groups" in partition else None,
+            joined_labels(_groupings(partition["groups"])) if "groups" in partition else None,
         )
         yield from cut_chunks(self._source(partition["X"]), columns, self.block_rows)
 
@@ -157,6 +158,13 @@ def _source(features: Any) -> Source:
     if array.dtype.kind not in "biuf":
         array = floats(array.reshape(-1), "X").reshape(array.shape)
     return Matrix(array)
+
+
+def _groupings(values: Any) -> list[NDArray[Any]]:
+    """Return the columns of groups of a partition."""
+    if getattr(values, "ndim", 1) == 1:
+        return [_groups(values)]
+    return [_groups(values[name]) for name in values.columns]
 
 
 def _groups(values: Any) -> NDArray[Any]:

@@ -109,6 +109,8 @@ class _CountTask:
     dummies: tuple[int, ...] = ()
     """those of the k columns whose rows are counted by level"""
     everyone: bool = False
+    whole: bool = False
+    """whether groups without a row of the fit count, as units of a survey do"""
 
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> RowCounts:
         return sum((self._count(chunk) for chunk in chunks), RowCounts())
@@ -138,6 +140,7 @@ class _CountTask:
             chunk.weight,
             chunk.group,
             self.transform,
+            whole=self.whole,
             bad_weights=0 if chunk.weight is None else count_bad_weights(chunk.weight),
             bad_flags=bad_flags,
             odd_flag=odd_flag,
@@ -175,7 +178,8 @@ def count_parts(
     counts = RowCounts()
     # Parts come in order.
     drops = source.drops_missing
-    task = _CountTask(everywhere, drops, transform, tuple(dummies), everyone)
+    whole = source.survey is not None
+    task = _CountTask(everywhere, drops, transform, tuple(dummies), everyone, whole)
     for counted in source.run(task, reading):
         lengths.append(counted.total)
         counts += counted

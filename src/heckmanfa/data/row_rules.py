@@ -301,12 +301,15 @@ def count_rows(
     weight: Array | None = None,
     group: NDArray[Any] | None = None,
     transform: OutcomeTransform | None = None,
+    *,
+    whole: bool = False,
     **others: Any,
 ) -> RowCounts:
     """Count the rows of a chunk about which the rules have decided.
 
     ``outcome`` is on the scale of the fit, which ``transform`` names. ``group`` holds labels of any
-    type that can be sorted; ``others`` are other fields of `RowCounts`, counted by the caller.
+    type that can be sorted, and those of all rows count if ``whole``; ``others`` are other fields
+    of `RowCounts`, counted by the caller.
     """
     kept, in_fit = status.kept, status.with_outcome
     values = outcome if in_fit.all() else outcome[in_fit]
@@ -322,8 +325,9 @@ def count_rows(
         others["fractions"] = _count(weight != namespace(weight).floor(weight))
     if group is not None:
         missing = missing_in(group)
-        others["groupless"] = _count(missing & kept)
-        others["groups"] = np.unique(group[kept & ~missing])
+        counted = np.ones_like(kept) if whole else kept
+        others["groupless"] = _count(missing & counted)
+        others["groups"] = np.unique(group[counted & ~missing])
     return RowCounts(
         total=len(outcome),
         selected=n_selected,

@@ -140,6 +140,10 @@ class RowSource(ABC):
     """whether a column says who is selected; otherwise rows with an outcome are"""
     has_weight: bool
     has_groups: bool
+    groupings: tuple[str, ...] = ()
+    """names of the columns that the groups are made of, if they have names"""
+    survey: Any = None
+    """the `heckmanfa.data.survey.Survey` whose columns the groups are, if they are one's"""
     drops_missing: bool = False
     """whether rows that lack a feature are left out; otherwise they are refused"""
     outcome_as: OutcomeAs = "numbers"

@@ -28,14 +28,13 @@ from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import (
     array_of,
     as_numeric,
-    entries,
-    missing_in,
     numeric_array,
     one_column,
     refuse_name,
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask_rows import dask_source
+from heckmanfa.data.group_cells import Cells, cells_of_labels, read_cells
 from heckmanfa.data.missing_features import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,
@@ -70,6 +69,8 @@ from heckmanfa.data.row_rules import (
 )
 from heckmanfa.data.row_sources import RowSource, refuse_beside, refuse_no_outcome
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
+from heckmanfa.data.survey import SurveyUnits
+from heckmanfa.data.survey_rows import cells_of_survey
 from heckmanfa.errors import (
     FrequencyWeightWarning,
     HeckmanfaError,
@@ -88,7 +89,8 @@ class Sample:
 
     rows: Rows
     row_counts: dict[str, int]
-    n_groups: int
+    cells: Cells | None
+    """units whose codes rows have; None without clusters"""
     all_selected: bool
     classes: Classes | None = None
     """what outcomes of 0 and 1 stand for; None if outcomes are amounts"""
@@ -96,6 +98,8 @@ class Sample:
     """rows that were left out because they lack a feature; None if such rows are refused"""
     level_rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """rows that have each level, of the categories whose dummies were all read"""
+    replicates: Floats | None = None
+    """(n, R) replicate weights of a survey"""
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
@@ -249,7 +253,11 @@ def read_sample(
             _check_counts(counts, sizes, classes, transform, source.has_weight, sampling)
         if lost is not None:
             warn_of_lost(lost)
-        features, n_groups = counts.features, 0 if counts.groups is None else len(counts.groups)
+        features, cells = counts.features, None
+        if counts.groups is not None:
+            cells = cells_of_labels(counts.groups, max(len(source.groupings), 1))
+            if source.survey is not None:
+                cells = cells_of_survey(source.survey, counts.groups, source.groupings)
         rules = rules_of(source, columns, counts, sampling, transform, everyone=everyone)
         rows = PartRows(source, rules, lengths, tuple(columns), counts.sums)
     else:
@@ -270,9 +278,12 @@ def read_sample(
         _check_counts(counts, sizes, classes, transform, weight is not None, sampling)
         if sampling and weight is not None:
             weight = weight / (counts.weight_sum / counts.kept)
-        codes, n_groups = None, 0
-        if groups is not None:
-            codes, n_groups = group_codes(on_host(groups), host(kept))
+        codes, cells = None, None
+        if isinstance(groups, SurveyUnits):
+            codes, cells = groups.codes, groups.cells
+            codes = integers(codes, read.outcome)
+        elif groups is not None:
+            codes, cells = read_cells(on_host(groups), host(kept))
             codes = integers(codes, read.outcome)
         rows = ArrayRows(
             source=table.source(columns),
@@ -287,7 +298,12 @@ def read_sample(
     refuse_not_finite(table, columns, features, everywhere)
     public = counts.public(incomplete=lost is not None)
     levels = table.columns.rows_by_level(columns, features.ones, features.zeros)
-    return Sample(rows, public, n_groups, counts.unselected == 0, classes, lost, levels)
+    replicates = None
+    if isinstance(groups, SurveyUnits):
+        gone = np.isnan(host(read.outcome)) & (host(read.status.selected) | everyone)
+        public = groups.counted(public, gone)
+        replicates = groups.replicates
+    return Sample(rows, public, cells, counts.unselected == 0, classes, lost, levels, replicates)
 
 
 def _feature_counts(block: Block, everywhere: Mask, dummies: Positions) -> FeatureCounts:
@@ -334,7 +350,7 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
     check_rows(counts, n_selection, sample.classes)
     others = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
     public = sample.row_counts | {"selected": counts.selected, "unselected": counts.unselected}
-    return Sample(others, public, 0, counts.unselected == 0, sample.classes)
+    return Sample(others, public, None, counts.unselected == 0, sample.classes)
 
 
 def _vector(values: Any, what: str) -> NDArray[Any]:
@@ -395,46 +411,6 @@ def read_weights(sample_weight: Any, n: int, *, some: bool = True) -> Floats:
     if some and not values.any():
         raise InputError(f"{option('sample_weight')} is zero in every row")
     return values
-
-
-def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[np.intp], int]:
-    """Number the groups of the rows that are kept, from 0, and count them."""
-    codes, labels = labelled_groups(groups, kept, what)
-    return codes, len(labels)
-
-
-def labelled_groups(
-    groups: Any, kept: Mask, what: str = "groups"
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Number the groups of the rows that are kept, from 0, and return their labels, sorted."""
-    values = entries(groups, what)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim > 1:
-        raise InputError(
-            f"{what} has shape {values.shape}, and errors are clustered by one column: pass that, "
-            "or a label for each combination, as data.groupby([...]).ngroup() gives it"
-        )
-    if values.ndim == 0 or len(values) != len(kept):
-        got = "a single value" if values.ndim == 0 else f"{len(values)}"
-        raise InputError(
-            f"{what} must have one entry for each of the {len(kept)} rows of X; got {got}"
-        )
-    missing = missing_in(values)
-    refuse_groupless(what, int(np.count_nonzero(missing & kept)))
-    # Only the rows of the fit have codes: an empty group is not counted.
-    try:
-        unique, inverse = np.unique(values[kept], return_inverse=True)
-    except TypeError as error:
-        kinds = sorted({type(value).__name__ for value in values[kept]})
-        verb = "mixes" if len(kinds) > 1 else "holds objects of type"
-        raise InputTypeError(
-            f"{what} {verb} {' and '.join(kinds)}, which cannot be sorted: give every group a "
-            "label of one type, for example with .astype(str)"
-        ) from error
-    codes = np.zeros(len(values), dtype=np.intp)
-    codes[kept] = inverse.reshape(-1)
-    return codes, unique
 
 
 # Frequency weights seldom multiply rows by more; sampling weights nearly always do.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -217,7 +218,7 @@ start, n_terms, intercept, outcome_transform, categorical_features, reference, u
         selection_features: Any = None,
         method: Method = "two-step",
         errors: Errors = "normal",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -290,7 +291,7 @@ categorical_features, reference, unknown
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

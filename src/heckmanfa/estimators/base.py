@@ -14,12 +14,15 @@ from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.fitted_levels import levels_named
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import ReferenceLostError
+from heckmanfa.data.group_cells import is_names
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.outcomes import read_on_fit_scale, refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.data.scan.arrow_rows import ArrowRows
+from heckmanfa.data.survey import Survey
+from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec, with_fit
 from heckmanfa.estimators.inferred import Inferred
@@ -98,7 +101,8 @@ class SelectionModel(Inferred, Reported, ScoredModel):
             rows without y are left out, y of unselected rows is ignored, and scoring also needs it.
         sample_weight : array_like, optional
         groups : array_like, optional
-            Clusters, for ``cov_type="cluster"``.
+            Clusters, for ``cov_type="cluster"``: one entry per row, or two columns, for errors
+            that are clustered by both.
 
         Returns
         -------
@@ -138,7 +142,8 @@ class SelectionModel(Inferred, Reported, ScoredModel):
             regressor they need are left out and counted in ``row_counts_``.
         sample_weight, groups : str or array_like, optional
             A column of ``data``, or one entry per row. Methods that take a data frame later find
-            the column in it; arrays must be passed again.
+            the column in it; arrays must be passed again. ``groups`` may also be a list of two
+            columns, for errors that are clustered by both.
         **parameters
             Those of the class, except the lists of features: ``C(region)`` in a formula makes a
             category of numbers, and text is one anyway.
@@ -151,6 +156,9 @@ class SelectionModel(Inferred, Reported, ScoredModel):
             cross-validation, make the columns first and use `fit`.
         """
         cls._check_formula_parameters(parameters)
+        survey = parameters.get("cov_type")
+        if isinstance(survey, Survey):
+            _, sample_weight, groups = survey_rows(survey, data, sample_weight, groups)
         asked = levels_named(parameters.get("reference"))
         moved: dict[str, Any] = {}
         while True:
@@ -178,6 +186,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
                     design=design,
                     weight_column=sample_weight if isinstance(sample_weight, str) else None,
                     group_column=groups if isinstance(groups, str) else None,
+                    group_columns=tuple(groups) if is_names(groups) else (),
                 )
                 return self
             except ReferenceLostError as lost:

@@ -28,12 +28,14 @@ from heckmanfa.data.ordered_classes import plain_classes
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source
+from heckmanfa.data.survey import Survey, SurveyUnits, kind_of_covariance
+from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
-from heckmanfa.model.covariance import is_classical
+from heckmanfa.model.covariance import is_classical, sums_groups
 from heckmanfa.model.newton import read_start
 from heckmanfa.results.cut_points import cut_values
-from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
+from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution, clusters_text
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
@@ -54,6 +56,7 @@ def fit_estimator(
     *,
     weight_column: str | None = None,
     group_column: str | None = None,
+    group_columns: tuple[str, ...] = (),
 ) -> None:
     """Fit what ``specify`` makes of the columns; a fit that fails leaves the estimator as it was.
 
@@ -65,6 +68,9 @@ def fit_estimator(
     encoding = None
     if isinstance(X, EncodedRows):
         X, encoding = X.rows, X.encoding
+    survey = estimator.cov_type if isinstance(estimator.cov_type, Survey) else None
+    if survey is not None and not isinstance(groups, SurveyUnits):
+        X, sample_weight, groups = survey_rows(survey, X, sample_weight, groups)
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:
         selected_given = source.has_selected
@@ -80,6 +86,8 @@ def fit_estimator(
             categorical=estimator.categorical_features if design is None else None,
             lists=[getattr(estimator, role) for role in estimator.roles],
         )
+        if survey is not None:
+            table = replace(table, columns=replace(table.columns, beside=survey.named))
         if encoding is not None:
             columns = FittedColumns.of(encoding, type(estimator).__name__)
             table = replace(table, columns=columns)
@@ -100,8 +108,9 @@ def fit_estimator(
         origin = Origin(
             selected_given,
             None if design is None else design.without_data(),
-            weight_column,
+            weight_column if survey is None else survey.weights,
             group_column,
+            group_columns,
             outcome=name,
             classes=sample.classes,
         )
@@ -111,17 +120,17 @@ def fit_estimator(
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
-    warn_of_few_clusters(fit.n_clusters)
+    warn_of_few_clusters(fit.n_clusters, fit.cluster_counts)
     # Last: a warning may be an error, and a fit that fails changes nothing.
     publish(estimator, attributes(fit))
 
 
-def warn_of_few_clusters(n_clusters: int | None) -> None:
-    """Warn of a cluster covariance from few clusters."""
+def warn_of_few_clusters(n_clusters: int | None, counts: tuple[int, ...] = ()) -> None:
+    """Warn of a cluster covariance from few clusters; of two clusterings, ``counts`` has both."""
     if n_clusters is not None and n_clusters < FEW_CLUSTERS:
+        n = clusters_text(n_clusters, counts)
         warn(
-            f"the covariance rests on {n_clusters} clusters. With fewer than "
-            f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
+            f"the covariance rests on {n} clusters. With fewer than {FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
             f"often, even with the {NullDistribution(n_clusters).name} distribution used here",
             FewClustersWarning,
         )
@@ -197,6 +206,7 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
             f"start and rho are both given: with rho held at {estimator.rho:g} the likelihood has "
             "one maximum, which needs no start. Leave one of them out."
         )
+    kind = kind_of_covariance(estimator.cov_type)
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
     if sampling and is_classical(_cov_type(estimator)):
         raise InputError(
@@ -204,7 +214,7 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
             f"{option('cov_type', 'cluster')}: the classical covariance takes a weight for a "
             "number of rows"
         )
-    check_groups(estimator.cov_type, groups)
+    check_groups(kind, groups)
 
 
 def check_groups(cov_type: CovType | None, groups: Any) -> None:
@@ -214,7 +224,7 @@ def check_groups(cov_type: CovType | None, groups: Any) -> None:
             "cov_type='cluster' needs groups: fit(X, y, groups=...), or groups='column' in "
             "from_formula and scan_parquet, with the name of a column of the data"
         )
-    if cov_type != "cluster" and groups is not None:
+    if not sums_groups(cov_type) and groups is not None:
         raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
 
 
@@ -228,7 +238,7 @@ def _check_method(estimator: Any) -> None:
             "Heckman, whose features are named, and of HeckmanAverage. Use "
             f"{option('method', family.methods[0])}."
         )
-    if estimator.cov_type not in (None, *family.cov_types):
+    if kind_of_covariance(estimator.cov_type) not in (None, *family.cov_types):
         raise InputError(
             f"the {family.words.model} has no classical covariance: its standard errors are "
             f"{option('cov_type', 'robust')}, as its errors need not have one variance, or "
@@ -274,7 +284,8 @@ def make_spec(
         prediction=tuple(prediction),
         method=_method(estimator),
         cov_type=_cov_type(estimator),
-        weight_kind=estimator.weight_kind,
+        weight_kind="sampling" if isinstance(estimator.cov_type, Survey) else estimator.weight_kind,
+        survey=estimator.cov_type if isinstance(estimator.cov_type, Survey) else None,
         on_collinear=estimator.on_collinear,
         on_separation=estimator.on_separation,
         start=estimator.start,
@@ -309,7 +320,7 @@ def _cov_type(estimator: Any) -> CovType | None:
     if estimator.cov_type is None and _method(estimator) == "two-step":
         default: CovType | None = estimator.two_step_cov_type
         return default
-    kind: CovType | None = estimator.cov_type
+    kind: CovType | None = kind_of_covariance(estimator.cov_type)
     usual: CovType = estimator._family.cov_types[0]
     return usual if kind is None and not is_classical(usual) else kind
 

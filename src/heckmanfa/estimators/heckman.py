@@ -8,6 +8,7 @@ from typing import Any, ClassVar, overload
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
+from heckmanfa.data.survey import Survey
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.fit import SELECTION_T, SERIES, Family
@@ -169,7 +170,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         *,
         method: Method = "two-step",
         errors: Errors = "normal",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

@@ -14,6 +14,7 @@ from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.data.outcome_classes import encode_classes
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.scoring import Metric, ScoredModel
@@ -96,7 +97,7 @@ feature_names_in_
         selection_features: Any = None,
         *,
         classes: Any = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

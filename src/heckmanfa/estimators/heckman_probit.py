@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.scoring import ScoredClassifier
@@ -125,7 +126,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         prediction_features: Any = None,
         selection_features: Any = None,
         *,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

@@ -15,9 +15,10 @@ from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
+from heckmanfa.inference.wild_clusters import WildTest, wild_test
 from heckmanfa.results import estimates, hypotheses
 from heckmanfa.results.distribution import Wald
-from heckmanfa.text.option_types import Method
+from heckmanfa.text.option_types import Method, WildWeights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,6 +92,66 @@ class Inferred:
             clusters, which allow at most G - 1 restrictions.
         """
         return hypotheses.wald_test(self.fit_, hypothesis, value)
+
+    def wild_test(
+        self,
+        hypothesis: str | ArrayLike,
+        X: Any,
+        y: Any = None,
+        selected: Any = None,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        value: ArrayLike | None = None,
+        weights: WildWeights = "rademacher",
+        n_boot: int = 999,
+        conf_level: float | None = None,
+        random_state: Any = None,
+    ) -> WildTest:
+        """Test linear restrictions by the score (wild) cluster bootstrap, for few clusters.
+
+        A cluster covariance from few clusters rejects true hypotheses too often. Here the scores
+        of each cluster, at the estimates under the hypothesis, are multiplied by random weights
+        (Kline and Santos, 2012). Only the estimates under the hypothesis are computed.
+
+        Parameters
+        ----------
+        hypothesis, value
+            As in `wald_test`. After maximum likelihood, about coefficients of both equations;
+            after two steps, about the prediction equation and "imr".
+        X, y, selected, sample_weight
+            The rows of the fit, as they were passed to it, in memory.
+        groups : str or array_like, optional
+            The clusters: a column of X or of the data frame, or one entry per row. By default
+            those of the fit, if it remembers their column. The model's ``cov_type`` has no part
+            in the test.
+        weights : {"rademacher", "webb"}
+            Signs, or Webb's six points, which give more different draws with fewer than ten
+            clusters.
+        n_boot : int
+            Number of draws. If there are no more patterns of signs than that, each is taken once.
+        conf_level : float, optional
+            Also find the values of a single restriction that are not rejected at this level, in
+            some 25 estimations of the model.
+        random_state
+            Seed or generator.
+
+        Returns
+        -------
+        WildTest
+            With ``statistic``, ``p_value``, ``interval``, ``n_clusters`` and ``enumerated``.
+        """
+        rows = PassedRows(X, y, selected, sample_weight, groups)
+        return wild_test(
+            self.fit_,
+            hypothesis,
+            rows,
+            value=value,
+            weights=weights,
+            n_boot=n_boot,
+            random_state=random_state,
+            conf_level=conf_level,
+        )
 
     def uncertainty_interval(
         self,

@@ -34,7 +34,7 @@ def _roles(fit: Fit, outcome: str, features: tuple[str, ...]) -> Roles:
     wanted = {"outcome": outcome}
     flags = _flags(fit)
     wanted |= {"selected": flags} if fit.origin.selected_given else {}
-    wanted |= {"weights": "sample_weight"} if fit.weighted else {}
+    wanted |= {"weights": "sample_weight"} if fit.weighted and fit.spec.survey is None else {}
     wanted |= {"cluster": "groups"} if fit.spec.cov_type == "cluster" else {}
     taken, named = {*features}, {}
     for role, name in wanted.items():
@@ -56,7 +56,10 @@ def _python(model: Any, roles: Roles, features: tuple[str, ...]) -> str:
     parameters, passed = _parameters(model)
     design = fit.origin.design
     if design is not None:
-        columns = {"sample_weight": fit.origin.weight_column, "groups": fit.origin.group_column}
+        named = fit.origin.clusterings
+        weights = None if fit.spec.survey is not None else fit.origin.weight_column
+        columns = {"sample_weight": weights, "groups": [*named] if len(named) > 1 else None}
+        columns |= {"groups": named[0]} if len(named) == 1 else {}
         given = {role: repr(column) for role, column in columns.items() if column is not None}
         kept = {key: value for key, value in parameters.items() if key not in _OF_FORMULAS}
         made = call(f"{name}.from_formula", *map(repr, design.texts), "table", **kept, **given)
@@ -68,7 +71,8 @@ def _python(model: Any, roles: Roles, features: tuple[str, ...]) -> str:
         also = {role: role for role, column in sources.items() if column is not None}
         made = call(name, **parameters)
         fitting = [f"model = {made}", call("model.fit", "X", "y", **also)]
-    lines = [f"from heckmanfa import {name}", ""]
+    also_used = ", Survey" if fit.spec.survey is not None else ""
+    lines = [f"from heckmanfa import {name}{also_used}", ""]
     if passed:
         lines.append(f"# The objects that were passed as {' and '.join(passed)} are needed again.")
     lines += [*fitting, "print(model.summary())"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.scoring import PARAMETERS, one_of
@@ -136,7 +137,7 @@ categorical_features, reference, unknown
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

@@ -24,6 +24,7 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
 from heckmanfa.data.scan.arrow_rows import ArrowRows
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.rows_elsewhere import frames_to_score
 from heckmanfa.model.series import LONGEST
@@ -60,7 +61,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "treatment_features": _COLUMNS,
     "regimes": [one_of("common", "separate")],
     "errors": [one_of("normal", "t")],
-    "cov_type": [one_of("classical", "robust", "cluster"), None],
+    "cov_type": [one_of("classical", "robust", "cluster"), Survey, None],
     "weight_kind": [one_of("frequency", "sampling")],
     "on_collinear": [one_of("error", "drop")],
     "on_separation": [one_of("error", "drop")],

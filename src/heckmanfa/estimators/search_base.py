@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from heckmanfa.data.arrays import on_host
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.survey import kind_of_covariance
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.fitting import groups_of_columns, make_spec
 from heckmanfa.estimators.scoring import PARAMETERS, one_of
@@ -254,7 +255,7 @@ class SearchModel(ChoiceModel):
         search = Searching(
             *(choices, self.criterion, window, self.max_features),
             strategy=self._strategy(),
-            cov_type=self.cov_type,
+            cov_type=kind_of_covariance(self.cov_type),
             selecting=selecting,
         )
         return HonestSearch(search, self.n_splits, self.verbose) if self.honest else search

@@ -11,6 +11,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError, NotSavedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
@@ -127,7 +128,7 @@ categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -303,7 +304,7 @@ start, outcome_transform, categorical_features, reference, unknown
         selection_features: Any = None,
         method: Method = "two-step",
         errors: Errors = "normal",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -398,7 +399,7 @@ categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         method: Method = "two-step",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

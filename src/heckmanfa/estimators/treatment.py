@@ -15,6 +15,7 @@ from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.sample import known_flags
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import with_fit
@@ -137,7 +138,7 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         *,
         method: Method = "two-step",
         regimes: Regimes = "common",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

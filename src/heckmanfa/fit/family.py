@@ -276,7 +276,7 @@ class Family:
     derivatives are those of `Parts` in sigma"""
     needs_missing: bool = True
     """whether there is something to correct only if outcomes are missing"""
-    cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster")
+    cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster", "survey")
     """covariances that it has, the usual one first"""
     parameters: frozenset[str] = frozenset()
     """parameters of its estimator that only it takes"""

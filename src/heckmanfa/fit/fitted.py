@@ -15,10 +15,12 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.ordered_classes import OrderedClasses
 from heckmanfa.data.outcome_classes import Classes, Learn
 from heckmanfa.data.rows import Mask, Positions
+from heckmanfa.data.survey import Survey, SurveyDesign
 from heckmanfa.fit.family import Details, Family, family_named
 from heckmanfa.fit.way import Way, way_of
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
@@ -59,6 +61,8 @@ class Spec:
     on_collinear: OnProblem = "error"
     on_separation: OnProblem = "error"
     start: Any = None
+    survey: Survey | None = None
+    """the columns of a survey's design"""
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that belong together, such as the dummies of one category"""
     guarded: bool = True
@@ -89,10 +93,10 @@ class Spec:
         """Return what tells the classes of an ordered outcome; None if it has no more than two."""
         return OrderedClasses(self.class_order).of if self.family.is_ordered else None
 
-    def covariance_kind(self, n_groups: int) -> CovarianceKind:
-        """Return which covariance to estimate, with this many groups."""
+    def covariance_kind(self, cells: Cells | None) -> CovarianceKind:
+        """Return which covariance to estimate, with these groups of rows."""
         sampling = self.weight_kind == "sampling"
-        return CovarianceKind(self.cov_type or "classical", sampling, n_groups)
+        return CovarianceKind(self.cov_type or "classical", sampling, cells)
 
     @property
     def needs_own_scale(self) -> bool:
@@ -151,7 +155,9 @@ class Spec:
         """
         # A cluster that is drawn twice is two; its sandwich would take it for one, twice as heavy.
         cov_type: CovType | None = "robust" if by_covariance and self.errors_differ else None
-        return replace(self, cov_type=cov_type, start=self.start_elsewhere, guarded=False)
+        return replace(
+            self, cov_type=cov_type, survey=None, start=self.start_elsewhere, guarded=False
+        )
 
 
 @dataclass(frozen=True)
@@ -166,10 +172,17 @@ class Origin:
     """column of the data frame that holds the weights"""
     group_column: str | None = None
     """column of the data frame that holds the clusters"""
+    group_columns: tuple[str, ...] = ()
+    """its columns that hold two clusterings"""
     outcome: str | None = None
     """name of the outcome, if it came with one"""
     classes: Classes | None = None
     """what the codes from 0 on stand for, as plain Python values; None if outcomes are amounts"""
+
+    @property
+    def clusterings(self) -> tuple[str, ...]:
+        """Columns that hold the clusters, of one clustering or two; empty if they have no name."""
+        return self.group_columns or (() if self.group_column is None else (self.group_column,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +251,12 @@ class Fit:
     second_maximum: tuple[float, float] | None = None
     """log-likelihood and rho of another known maximum"""
     n_clusters: int | None = None
-    """None unless the covariance is clustered"""
+    """None unless the covariance is clustered; the fewer of two clusterings"""
+    n_first_clusters: int | None = None
+    """of the first clustering, if there are two"""
+    n_second_clusters: int | None = None
+    design: SurveyDesign | None = None
+    """of a survey"""
     weighted: bool = False
     """whether rows had weights"""
     search: SearchOutcome | None = None
@@ -394,6 +412,13 @@ class Fit:
         """Return the fit with another estimate of an equation."""
         changed = {name: EquationEstimate(coef, intercept)}
         return replace(self, equations=self.equations | changed)
+
+    @property
+    def cluster_counts(self) -> tuple[int, ...]:
+        """Clusters of each clustering, if there are two; empty otherwise."""
+        if self.n_first_clusters is None or self.n_second_clusters is None:
+            return ()
+        return self.n_first_clusters, self.n_second_clusters
 
     @property
     def transform_ratio(self) -> tuple[float, float] | None:

@@ -20,11 +20,13 @@ from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample, read_sample
 from heckmanfa.errors import AllObservedWarning, SeparationError, warn
 from heckmanfa.fit.fitted import EquationEstimate, ErrorEstimate, Fit, Origin, Spec
-from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
+from heckmanfa.fit.survey_fits import survey_design, with_replicate_covariance
+from heckmanfa.model.covariance import CovarianceKind, count_clusters
 from heckmanfa.model.equations import Selection, weighted_count, with_selection_features
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit, probit_covariance
+from heckmanfa.model.unit_totals import check_counts
 from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.text.printable import quoted
 
@@ -157,8 +159,11 @@ def fit_model(
     """
     if spec.family.of_number is not None and sample.classes is not None:
         spec = replace(spec, number=len(sample.classes))
-    kind = spec.covariance_kind(sample.n_groups)
-    n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
+    kind = spec.covariance_kind(sample.cells)
+    clusters: tuple[int, ...] = ()
+    if spec.cov_type == "cluster" and sample.cells is not None:
+        clusters = sample.cells.counts(np.ones(sample.cells.n, dtype=bool))
+        check_counts(clusters)
     alone = sample.all_selected and spec.family.needs_missing
     if alone:
         fit: Fit = spec.family.estimate_alone(spec, sample, kind)
@@ -169,8 +174,8 @@ def fit_model(
         check = check_left or (left if spec.guarded else None)
         selection, moments = compress_sample(spec, sample, check)
         spec = replace(spec, columns=left.columns)
-        if n_clusters is not None and selection.n_decided:
-            n_clusters = check_clusters(count_clusters(selection.rows))
+        if clusters and sample.cells is not None and selection.n_decided:
+            clusters = count_clusters(selection.rows, sample.cells)
         counts = sample.row_counts | selection.row_counts()
         first = FirstStep(spec, selection, moments, kind, random_state, counts)
         choice = choose(first)
@@ -183,14 +188,30 @@ def fit_model(
         fit = spec.family.estimate(Inputs(**vars(first), choice=choice))
     fit = replace(
         fit,
-        n_clusters=n_clusters,
+        n_clusters=check_counts(clusters) if clusters else None,
+        n_first_clusters=clusters[0] if len(clusters) > 1 else None,
+        n_second_clusters=clusters[1] if len(clusters) > 1 else None,
+        design=None if spec.survey is None else survey_design(spec, sample),
         weighted=sample.rows.weighted,
         search=search,
         origin=origin or Origin(),
     )
-    if alone:
-        return fit
-    return choose.finish(fit, first)
+    if not alone:
+        fit = choose.finish(fit, first)
+    if spec.survey is not None and sample.replicates is not None:
+        return with_replicate_covariance(fit, sample, _refit_chosen)
+    return fit
+
+
+class _Chosen(Choose):
+    """Takes the prediction features of the `Spec`."""
+
+    def __call__(self, first: FirstStep) -> Choice:
+        return Choice(first.spec.prediction)
+
+
+def _refit_chosen(spec: Spec, sample: Sample) -> Fit:
+    return fit_model(spec, sample, _Chosen(), 0)
 
 
 def compress_sample(

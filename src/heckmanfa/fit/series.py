@@ -204,7 +204,7 @@ SERIES = register(
         log_density=refuse_likelihood,
         log_missing=refuse_likelihood,
         of_number=of_terms,
-        cov_types=("robust", "cluster"),
+        cov_types=("robust", "cluster", "survey"),
         parameters=frozenset({"n_terms", "intercept"}),
         refuses={
             "outcome_transform": f"{_METHOD} has no {option('outcome_transform')}: means on the "

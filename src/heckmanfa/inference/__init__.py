@@ -21,6 +21,7 @@ from heckmanfa.inference.specification_report import (
 )
 from heckmanfa.inference.uncertainty import UncertaintyInterval
 from heckmanfa.inference.what_if import WhatIf
+from heckmanfa.inference.wild_clusters import WildTest
 
 __all__ = [
     "BinarySpecificationTests",
@@ -35,5 +36,6 @@ __all__ = [
     "SpecificationTests",
     "UncertaintyInterval",
     "WhatIf",
+    "WildTest",
     "profile_rho",
 ]

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import entries
 from heckmanfa.data.columns.features import FittedColumns
+from heckmanfa.data.group_cells import group_codes
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
-from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.fit.family import BOTH, Equation
@@ -252,8 +252,14 @@ def bootstrap(
     """Resample the rows of a fit and fit again; see `Heckman.bootstrap`."""
     if not isinstance(n_boot, Integral) or n_boot < 2:
         raise InputError(f"n_boot must be an integer of at least 2; got {quoted(n_boot)}")
+    if fit.spec.survey is not None:
+        raise InputError(
+            "a bootstrap draws rows or groups alike, and a survey drew units in its strata: use "
+            "its replicate weights (replicate_weights of Survey), which its producer made by the "
+            "design"
+        )
     match_rows({"X": passed.X, "unit": unit})
-    X, groups, words = _units(fit, passed.X, unit)
+    X, groups, words = group_units(fit, passed.X, unit)
     read = read_fit_rows(fit, passed._replace(X=X))
     rows = held(read.sample.rows, "a bootstrap")
     codes, n_units = None, int(np.count_nonzero(rows.used))
@@ -302,10 +308,10 @@ def _weighing(fit: Fit, rows: ArrayRows, *, grouped: bool) -> str:
     return f" ({n:,} rows{phrase})" if grouped and phrase else phrase
 
 
-def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
+def group_units(fit: Fit, X: Any, unit: Any, what: str = "unit") -> tuple[Any, Any, str]:
     """Return X without a column that holds only the groups, the groups, and words for them."""
     if unit is None and not isinstance(X, RowSource):
-        unit = groups_of(fit, X, None, "unit")
+        unit = groups_of(fit, X, None, what)
     if unit is None or (isinstance(unit, str) and unit == "row"):
         return X, None, "rows"
     if not isinstance(unit, str):
@@ -313,5 +319,5 @@ def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
     words = f"groups of {quoted(unit)}"
     if fit.origin.design is not None:
         return X, unit, words
-    X, groups = take_column(fit, X, unit, "unit", "'row', a column of X")
-    return X, entries(groups, "unit"), words
+    X, groups = take_column(fit, X, unit, what, "'row', a column of X")
+    return X, entries(groups, what), words

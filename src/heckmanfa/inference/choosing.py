@@ -29,6 +29,7 @@ from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Inputs, Spec, label_te
 from heckmanfa.fit.full_form import form_of_fit, form_of_two_steps, with_equations
 from heckmanfa.fit.linear import with_linear_details
 from heckmanfa.inference.average_effects import group_fits
+from heckmanfa.model.covariance import sums_groups
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores
 from heckmanfa.model.moments import Moments
@@ -167,7 +168,7 @@ class Searching(Choose):
             return None
         # A fit of many knows no covariance but the classical; its search has the model's.
         cov_type = self.cov_type or "classical"
-        if cov_type == "cluster" and not first.kind.n_groups:
+        if sums_groups(cov_type) and not first.kind.n_groups:
             cov_type = "robust"  # a bootstrap weights rows, which have no groups then
         kind, rows = replace(first.kind, cov_type=cov_type), first.selection.rows
         return form_of_all(first.moments, choices.columns, first.spec.labels, kind, rows)
@@ -369,7 +370,15 @@ def _with_form(fit: Fit, first: FirstStep, *, both: bool) -> tuple[Fit, Form]:
         f"feature that drives selection alone, named {IN_NEVER}, may identify it.",
         ConvergenceWarning,
     )
-    held = replace(held, n_clusters=fit.n_clusters, weighted=fit.weighted, origin=fit.origin)
+    held = replace(
+        held,
+        n_clusters=fit.n_clusters,
+        n_first_clusters=fit.n_first_clusters,
+        n_second_clusters=fit.n_second_clusters,
+        design=fit.design,
+        weighted=fit.weighted,
+        origin=fit.origin,
+    )
     return replace(held, spec=fit.spec), form
 
 

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats, on_host
 from heckmanfa.data.columns.column_numbers import as_table
 from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.group_cells import labelled_groups
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import labelled_groups, read_weights
+from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest

@@ -87,7 +87,8 @@ class ExclusionTest(Report):
         if self.ratio:
             facts[1] = ("Test", "likelihood ratio")
         if self.reference.df is not None:
-            facts.append(("Clusters", f"{self.reference.n_clusters:,}"))
+            units = "Design" if self.reference.design is not None else "Clusters"
+            facts.append((units, self.reference.units.removesuffix(" clusters")))
             facts.append(("Statistic", f"F(df, {self.reference.df})"))
         table = self.tests[["stays_out", "statistic", "df", "p_value", "rho"]]
         table = table.assign(stays_out=table["stays_out"].map(_listed))
@@ -148,7 +149,7 @@ def exclusion_test(
                 "tested": tuple(fit.spec.feature_names(tested)),
                 "stays_out": tuple(fit.spec.feature_names(out)),
                 "df": len(tested),
-                "df_denominator": np.nan if fit.n_clusters is None else fit.n_clusters - 1,
+                "df_denominator": np.nan if (df := distribution_of(fit).df) is None else df,
             }
             rows.append(row | _test(fit, model, tested, ratio=ratio))
     columns = ["tested", "stays_out", "statistic", "df", "df_denominator", "p_value", "rho"]
@@ -211,7 +212,7 @@ def _put_back(
     if read is None:
         assert fit.probit is not None
         return solve_two_step(fit.moments, fit.probit, features)
-    kind = fit.spec.covariance_kind(read.sample.n_groups)
+    kind = fit.spec.covariance_kind(read.sample.cells)
     return solve_two_step(read.moments, read.probit, features, kind, read.rows)
 
 

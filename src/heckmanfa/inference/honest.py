@@ -17,6 +17,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import names_or_positions
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Mask, held
 from heckmanfa.data.sample import Sample
@@ -24,6 +25,7 @@ from heckmanfa.errors import (
     ConvergenceWarning,
     HeckmanfaError,
     HeckmanfaWarning,
+    InputError,
     NoFeasibleAssignmentError,
     sentence,
 )
@@ -31,13 +33,15 @@ from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Spec, fit_model
 from heckmanfa.fit.fitted import ErrorEstimate
 from heckmanfa.inference.choosing import GivenFeatures, Searching, choice_of
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
-from heckmanfa.model.covariance import check_clusters, count_clusters
+from heckmanfa.model.covariance import CovarianceKind, count_clusters
+from heckmanfa.model.unit_totals import check_counts
 from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.reports import Report
 from heckmanfa.search.searched import HonestSplits, SearchOutcome, over_splits
+from heckmanfa.text.option_words import option
 from heckmanfa.text.progress import progress_line
 
 
@@ -134,6 +138,7 @@ class HonestSearch(Choose):
         """Search in all rows, then choose on one random half and estimate on the other."""
         outcome = self.searching.search(first)
         rows = held(first.selection.rows, "honest=True")
+        _refuse_shared(first.kind)
         honest = self._halves(first.spec, rows, first.random_state)
         return choice_of(first.selection, honest.chosen, replace(outcome, halves=honest))
 
@@ -181,7 +186,7 @@ class HonestSearch(Choose):
             estimates=np.array([split[0] for split in good]),
             variances=np.array([split[1] for split in good]),
             failures=failures,
-            n_clusters=check_clusters(count_clusters(rows)) if spec.cov_type == "cluster" else None,
+            n_clusters=_count_clusters(spec, rows),
             error_terms=spec.error_terms,
         )
 
@@ -267,6 +272,23 @@ def _with_medians(fit: Fit) -> Fit:
     return replace(fit, details=details)
 
 
+def _refuse_shared(kind: CovarianceKind) -> None:
+    """Refuse rows of which no half is independent of the other, or a sample of its own."""
+    cells = kind.cells
+    if cells is None or not (cells.ways or cells.strata is not None):
+        return
+    if cells.strata is not None:
+        raise InputError(
+            f"{option('honest', True)} compares halves of the rows, and half of a survey is not a "
+            f"sample of its design: leave it out, or use {option('cov_type', 'cluster')} with the "
+            "primary sampling units as groups"
+        )
+    raise InputError(
+        f"{option('honest', True)} needs halves that share no cluster, and those of two "
+        "clusterings share many: pass one of them as groups"
+    )
+
+
 def _half(rows: ArrayRows, source: np.random.Generator) -> Mask:
     """Draw half of the selected and half of the other rows; groups stay whole."""
     half = np.zeros(len(rows), dtype=bool)
@@ -284,5 +306,16 @@ def _part(rows: ArrayRows, chosen: Mask) -> Sample:
     kept = chosen & rows.used
     selected = int(np.count_nonzero(kept & rows.selected))
     counts = {"selected": selected, "unselected": int(np.count_nonzero(kept)) - selected}
-    n_groups = 0 if rows.group is None else int(rows.group.max()) + 1
-    return Sample(replace(rows, kept=kept), counts, n_groups, False)
+    return Sample(replace(rows, kept=kept), counts, _cells(rows), False)
+
+
+def _cells(rows: ArrayRows) -> Cells | None:
+    """Return the clusters of rows, which are those of one clustering."""
+    return None if rows.group is None else Cells(int(rows.group.max()) + 1)
+
+
+def _count_clusters(spec: Spec, rows: ArrayRows) -> int | None:
+    cells = _cells(rows)
+    if spec.cov_type != "cluster" or cells is None:
+        return None
+    return check_counts(count_clusters(rows, cells))

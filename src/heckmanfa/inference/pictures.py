@@ -341,10 +341,10 @@ def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
     """Estimate the same features by the method that the model did not use."""
     fit = evidence.fit
     assert fit.probit is not None
-    kind = fit.spec.covariance_kind(0)
+    kind = fit.spec.covariance_kind(None)
     ml = fit.spec.method == "two-step"
     # Clusters are not among what was read, and robust standard errors take a pass over the rows.
-    if kind.cov_type == "cluster" or (rows is None and (ml or fit.spec.errors_differ)):
+    if kind.sums_groups or (rows is None and (ml or fit.spec.errors_differ)):
         return []
     features = fit.features
     with warnings.catch_warnings():

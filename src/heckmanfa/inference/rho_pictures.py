@@ -22,7 +22,7 @@ from heckmanfa.inference.profile_likelihood import profile_of
 from heckmanfa.inference.profile_report import RhoProfile
 from heckmanfa.inference.profiler import Likelihood
 from heckmanfa.inference.rows_of_fit import FitRows
-from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.covariance import CLASSICAL, sums_groups
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
@@ -41,7 +41,7 @@ _STEPS = 45
 _GRID = 15
 # Rows times squared parameters, up to which a profile takes about a second.
 _QUICK = 5e7
-_COVARIANCES = {"robust": "robust", "cluster": "clustered"}
+_COVARIANCES = {"robust": "robust", "cluster": "clustered", "survey": "survey"}
 
 
 def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
@@ -166,8 +166,8 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[OverRhoCurve | None
         linear = TwoStepOverRho.build(fit.moments, columns, labels, scores)
         return linear, fit.spec.errors_differ and scores is None
     assert rows is not None
-    clustered = fit.spec.cov_type == "cluster"
-    kind = CLASSICAL if clustered else fit.spec.covariance_kind(0)
+    clustered = sums_groups(fit.spec.cov_type)
+    kind = CLASSICAL if clustered else fit.spec.covariance_kind(None)
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:

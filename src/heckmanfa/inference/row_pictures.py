@@ -448,8 +448,10 @@ def _switched(column: str) -> str:
 
 def _interval_words(fit: Fit, naming: Naming) -> str:
     if fit.spec.cov_type == "cluster":
-        by = f" by {said(naming.cluster, 40)}" if naming.cluster else ""
-        return f"95% intervals clustered{by}"
+        by = " and ".join(said(name, 40) for name in naming.clusterings)
+        return f"95% intervals clustered{f' by {by}' if by else ''}"
+    if fit.spec.cov_type == "survey":
+        return "95% intervals by the design of the survey"
     return "robust 95% intervals" if fit.spec.cov_type == "robust" else "95% intervals"
 
 

@@ -19,11 +19,13 @@ from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
+from heckmanfa.data.group_cells import MOST_CLUSTERINGS
 from heckmanfa.data.rows import Positions, Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source
+from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit, PassedRows, compress_sample, sample_of
-from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.covariance import CLASSICAL, sums_groups
 from heckmanfa.model.equations import with_selection_features
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.moments import Moments
@@ -90,6 +92,11 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
     """Read rows as `read_fit_rows` does, without a test that they are those of the fit."""
     spec, design = fit.spec, None
     X, y, selected, sample_weight, groups = passed
+    survey = spec.survey
+    if survey is not None:
+        rest, weight, units = survey_rows(survey, X, sample_weight, groups)
+        if fit.origin.design is None:
+            X, sample_weight, groups = rest, weight, units
     with warnings.catch_warnings(), one_blas_thread():
         # The fit has already given these warnings.
         warnings.simplefilter("ignore", HeckmanfaWarning)
@@ -98,6 +105,8 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
                 raise InputError(
                     "the formulas define the outcome and who is selected: pass the data frame alone"
                 )
+            if survey is not None:
+                sample_weight, groups = weight, units
             sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
             design = FormulaDesign.build(
                 *fit.origin.design.texts,
@@ -107,7 +116,7 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
                 reference=fit.origin.design.reference,
                 everyone=fit.family.sees_everyone,
             )
-            groups = groups_of(fit, X, groups) if clusters else groups
+            groups = groups_of(fit, X, groups) if clusters and survey is None else groups
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
             X, y, selected = design.features, design.outcome, design.selected
@@ -118,7 +127,7 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
             sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
         if clusters and (source is None or not source.has_groups):
             groups = groups_of(fit, X, groups)
-        if spec.cov_type != "cluster" and groups is not None:
+        if not sums_groups(spec.cov_type) and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; drop groups")
         # Rows that the fit left out may have levels that it did not have.
         columns = spec.columns.as_fitted()
@@ -177,7 +186,7 @@ def refit_by_likelihood(
     must have been read with them. Other maxima are looked for, unless the one reached is wanted
     ``alone``.
     """
-    kind = CLASSICAL if classical else fit.spec.covariance_kind(read.sample.n_groups)
+    kind = CLASSICAL if classical else fit.spec.covariance_kind(read.sample.cells)
     # Start from the rho of the model's own start, so both reach the same maximum.
     start = fit.spec.start_elsewhere
     rows = read.moments, read.probit, read.rows
@@ -226,7 +235,9 @@ def weights_of(fit: Fit, X: Any, sample_weight: Any, *, other_rows: bool) -> Any
     if sample_weight is not None or not fit.weighted:
         return sample_weight
     instead = _EQUALLY if other_rows else ""
-    return _remembered_column(fit, X, fit.origin.weight_column, "sample_weight", instead)
+    column = _remembered_column(fit, X, fit.origin.weight_column, "sample_weight", instead)
+    # Only a survey names a column of X.
+    return column if fit.origin.design is not None else column_or_values(X, column, "sample_weight")
 
 
 def groups_of(fit: Fit, X: Any, groups: Any, what: str = "groups") -> Any:
@@ -234,7 +245,15 @@ def groups_of(fit: Fit, X: Any, groups: Any, what: str = "groups") -> Any:
     if groups is not None or fit.spec.cov_type != "cluster":
         return groups
     instead = ", or unit='row' to draw single rows" if what == "unit" else ""
-    return _remembered_column(fit, X, fit.origin.group_column, what, instead)
+    names = fit.origin.clusterings
+    if len(names) < MOST_CLUSTERINGS:
+        return _remembered_column(fit, X, fit.origin.group_column, what, instead)
+    if what == "unit":
+        raise InputError(
+            "errors are clustered by two columns, and a bootstrap draws the groups of one: pass "
+            f"unit, {quoted(names[0])} or {quoted(names[1])}{instead}"
+        )
+    return [_remembered_column(fit, X, name, what, instead) for name in names]
 
 
 def _remembered_column(fit: Fit, X: Any, column: str | None, what: str, instead: str) -> str:

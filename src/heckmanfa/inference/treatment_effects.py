@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats, host, on_host
+from heckmanfa.data.group_cells import labelled_groups
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import known_flags, labelled_groups, read_weights
+from heckmanfa.data.sample import known_flags, read_weights
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.fit.treatment_details import (

@@ -43,6 +43,7 @@ from heckmanfa.text.wording import listed, plural
 _KINDS = {
     "robust": ", and is robust, as in the model",
     "cluster": ", and for clusters, as in the model",
+    "survey": ", and for the design of the survey, as in the model",
 }
 
 
@@ -242,7 +243,7 @@ def uncertainty_interval(
     if compressed or read is None:
         curve = _compressed_curve(fit, low, high)
     else:
-        kind = fit.spec.covariance_kind(read.sample.n_groups)
+        kind = fit.spec.covariance_kind(read.sample.cells)
         with one_blas_thread():
             likelihood = Likelihood.build(fit, read.rows)
             curve = MLOverRho.build(likelihood, _terms(fit), ends, kind)

@@ -205,7 +205,7 @@ def _by_two_step(fit: Fit, read: FitRows | None) -> WhatIf:
     assert probit is not None
     kind, rows = CLASSICAL, None
     if read is not None:
-        kind, rows = fit.spec.covariance_kind(read.sample.n_groups), read.rows
+        kind, rows = fit.spec.covariance_kind(read.sample.cells), read.rows
 
     def solve(features: list[int]) -> Alternative | str:
         two_step = solve_two_step(moments, probit, features, kind, rows)

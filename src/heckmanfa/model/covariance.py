@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
-from heckmanfa.data.rows import Block, Positions, Rows, total
-from heckmanfa.errors import InputError
+from heckmanfa.data.group_cells import Cells
+from heckmanfa.data.rows import Block, Mask, Positions, Rows, total
 from heckmanfa.model.linalg import symmetric
+from heckmanfa.model.unit_totals import squares_of_totals
 from heckmanfa.text.option_types import CovType, WeightKind
-from heckmanfa.text.option_words import option
 
 
 def is_classical(cov_type: CovType | None) -> bool:
     """Whether the covariance is the method's own, which None also requests."""
     return cov_type is None or cov_type == "classical"
+
+
+def sums_groups(cov_type: CovType | None) -> bool:
+    """Whether the covariance is one of the total scores of groups of rows."""
+    return cov_type in ("cluster", "survey")
 
 
 def errors_differ(cov_type: CovType | None, weight_kind: WeightKind) -> bool:
@@ -33,8 +38,18 @@ class CovarianceKind:
     cov_type: CovType
     sampling: bool
     """whether weights are sampling weights; otherwise they count rows"""
-    n_groups: int = 0
-    """number of group codes, which start at 0"""
+    cells: Cells | None = None
+    """the units whose codes rows have; None without groups"""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of group codes, which start at 0."""
+        return 0 if self.cells is None else self.cells.n
+
+    @property
+    def sums_groups(self) -> bool:
+        """Whether the covariance is one of the total scores of groups of rows."""
+        return sums_groups(self.cov_type)
 
 
 CLASSICAL = CovarianceKind("classical", False)
@@ -68,9 +83,9 @@ def score_squares(
 ) -> Floats:
     """Sum outer products of scores, (d, d), with the usual small-sample factor.
 
-    'robust' sums over rows, times n / (n - 1); 'cluster' over each cluster's total score, times
-    G / (G - 1). ``scores(block, *args)`` reads ``columns`` and returns the (b, d) scores of a
-    block, before weights; d is ``size``.
+    'robust' sums over rows, times n / (n - 1); 'cluster' and 'survey' over the totals of units, as
+    `heckmanfa.model.unit_totals` does. ``scores(block, *args)`` reads ``columns`` and returns the
+    (b, d) scores of a block, before weights; d is ``size``.
     """
     return score_squares_and_sums(rows, kind, scores, *args, columns=columns, size=size)[0]
 
@@ -88,21 +103,33 @@ def score_squares_and_sums(
     ``scores(block, *args)`` returns the scores of a block, and its terms of the totals if there are
     any; weights apply to the scores alone.
     """
-    if kind.cov_type == "cluster":
-        sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)
-        also = []
-        parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
-        for codes, of_groups, terms in parts:
-            sums[codes] += of_groups
-            seen[codes] = True
-            also.append(terms)
-        # Groups without a row here (in the other half of a split, or left out) are not clusters.
-        n_clusters = check_clusters(int(np.count_nonzero(seen)))
-        return np.asarray(sums.T @ sums) * (n_clusters / (n_clusters - 1)), total(also)
+    if kind.sums_groups:
+        cells = kind.cells or Cells(0)
+        totals, seen, also = total_scores(rows, cells, scores, *args, columns=columns, size=size)
+        return squares_of_totals(cells, totals, seen), also
     n, middle, *rest = total(
         rows.map(_row_squares, scores, args, kind.sampling, columns=columns, merge=total)
     )
     return np.asarray(middle * (n / (n - 1.0))), tuple(rest)
+
+
+def total_scores(
+    rows: Rows,
+    cells: Cells,
+    scores: Callable[..., Any],
+    *args: Any,
+    columns: Positions,
+    size: int,
+) -> tuple[Floats, Mask, tuple[Any, ...]]:
+    """Return the total scores of each unit, (n, d), which units have a row, and other totals."""
+    sums, seen, also = np.zeros((cells.n, size)), np.zeros(cells.n, dtype=bool), []
+    for codes, of_groups, terms in rows.map(
+        _group_scores, scores, args, columns=columns, merge=_merge_groups
+    ):
+        sums[codes] += of_groups
+        seen[codes] = True
+        also.append(terms)
+    return sums, seen, total(also)
 
 
 def scores_and_terms(scored: Any) -> tuple[Array, tuple[Any, ...]]:
@@ -110,19 +137,17 @@ def scores_and_terms(scored: Any) -> tuple[Array, tuple[Any, ...]]:
     return scored if isinstance(scored, tuple) else (scored, ())
 
 
-def check_clusters(n: int) -> int:
-    """Refuse a single cluster, which carries no information on how clusters vary."""
-    if n < 2:
-        raise InputError(
-            f"{option('cov_type', 'cluster')} needs at least two groups; groups has {n}"
-        )
-    return n
+def count_clusters(rows: Rows, cells: Cells) -> tuple[int, ...]:
+    """Count the clusters that have at least one row, of each clustering."""
+    return cells.counts(seen_cells(rows, cells))
 
 
-def count_clusters(rows: Rows) -> int:
-    """Count the groups that have at least one row."""
+def seen_cells(rows: Rows, cells: Cells) -> Mask:
+    """Return which cells, (n,), have at least one row."""
     parts = rows.map(_codes, columns=(), merge=_merge_codes)
-    return len(np.unique(np.concatenate(list(parts))))
+    seen = np.zeros(cells.n, dtype=bool)
+    seen[np.unique(np.concatenate(list(parts)))] = True
+    return seen
 
 
 def _codes(block: Block) -> Any:

@@ -71,7 +71,7 @@ def guard_likelihood(
     if not (probit.converged and maximum.converged and maximum.information_is_positive):
         return None
     problem = LinearProblem.build(moments, probit, two_step.features)
-    count = kind.n_groups if kind.cov_type == "cluster" else n_selected
+    count = kind.n_groups if kind.sums_groups else n_selected
     at = _Estimates.build(moments, probit, two_step, maximum, problem, count)
     p, q = problem.sizes[0], at.columns.shape[1]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -138,6 +138,12 @@ def _stacked(
     equations: Equations, shift: Floats, kind: CovarianceKind, rows: Rows, columns: Positions
 ) -> Floats:
     """Sandwich of the stacked equations: probit scores, and W'(y - W beta) of selected rows."""
+    bread = stacked_bread(equations, shift, rows, columns)
+    return sandwich(rows, kind, bread, equations.scores, columns=columns)
+
+
+def stacked_bread(equations: Equations, shift: Floats, rows: Rows, columns: Positions) -> Floats:
+    """How the estimates follow the sums of the scores of both steps, (j + p, p + j)."""
     probit, inverse_root = equations.probit, equations.inverse_root
     p, j = len(probit.features) + 1, len(equations.coef)
     (residual_slope,) = total(rows.map(equations.residual_slope, columns=columns, merge=total))
@@ -146,7 +152,7 @@ def _stacked(
     bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
     bread[:j, p:] = inverse_root
     bread[:j, :p] = inverse_root @ slope @ probit.inner_covariance
-    return sandwich(rows, kind, bread, equations.scores, columns=columns)
+    return bread
 
 
 def slope_in_gamma(

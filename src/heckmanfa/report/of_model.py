@@ -196,7 +196,7 @@ def _settings(evidence: Evidence, name: str) -> list[tuple[str, str]]:
         facts["Selection equation"] = f"{_named(fit, fit.driving)}."
     facts[fit.way.words.predict] = f"{_named(fit, fit.equation)}."
     facts |= estimation_words(fit)
-    groups = shown(fit.origin.group_column or "group")
+    groups = " or ".join(map(shown, fit.origin.clusterings)) or "group"
     facts["Standard errors"] = errors_words(fit, groups, asked=True)
     if fit.weighted:
         column = shown(fit.origin.weight_column or "given")

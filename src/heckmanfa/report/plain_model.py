@@ -175,6 +175,10 @@ def _cannot(fit: Fit, encoding: Encoding) -> str:
         return fit.family.words.lacking["programs"]
     if not fit.family.can("normal errors"):
         return "The errors are t here, and the programs of a report have normal ones."
+    if fit.design is not None:
+        return "Standard errors are by the design of a survey here, which only Python is told."
+    if fit.cluster_counts:
+        return "Errors are clustered by two columns here, and the programs of a report by one."
     if fit.held_rho is not None:
         return "rho is held at a value here, and R and Stata estimate it."
     if fit.way.halves_rows and fit.family.has_classes:

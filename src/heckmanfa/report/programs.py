@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.survey import Survey
 from heckmanfa.fit import Fit
 from heckmanfa.report.plain_model import Reading, Roles, plain_model
 from heckmanfa.report.r_code import r_code
@@ -77,7 +78,7 @@ def literal(value: Any) -> str | None:
         value = value.tolist()
     if isinstance(value, float) and not np.isfinite(value):
         return f'float("{value}")'
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float | str | Survey):
         return repr(value)
     if isinstance(value, Mapping):
         pairs = [(literal(key), literal(item)) for key, item in value.items()]

@@ -8,10 +8,11 @@ from datetime import UTC, date, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from heckmanfa.fit import Fit
+from heckmanfa.results.distribution import clusters_text
 from heckmanfa.results.funnel import Funnel
 from heckmanfa.results.naming import held_in_words
 from heckmanfa.text.table import Table, lay_out
-from heckmanfa.text.wording import count, percent, plural
+from heckmanfa.text.wording import count, percent
 
 
 def _version(name: str) -> str:
@@ -67,10 +68,13 @@ def estimation_words(fit: Fit) -> dict[str, str]:
 def errors_words(fit: Fit, groups: str, *, asked: bool) -> str:
     """Say what standard errors assume; ``asked`` is whether the user asked for robust ones."""
     if fit.spec.cov_type == "cluster":
+        n = clusters_text(fit.n_clusters, fit.cluster_counts)
+        word = "cluster" if fit.n_clusters == 1 else "clusters"
         return (
-            f"Cluster: robust, with rows of the same {groups} allowed to be dependent; "
-            f"{plural(fit.n_clusters or 0, 'cluster')}."
+            f"Cluster: robust, with rows of the same {groups} allowed to be dependent; {n} {word}."
         )
+    if fit.design is not None:
+        return f"Survey: by the design, with {fit.design.words}."
     if fit.spec.cov_type == "robust":
         return (
             f"Robust{why_robust(fit, asked=asked)}: the variance of the errors may differ among "

@@ -1,8 +1,9 @@
-"""The null distribution of tests and intervals: normal, or t with a cluster covariance.
+"""The null distribution of tests and intervals: normal, or t with a cluster or survey covariance.
 
 With G clusters, a cluster covariance is an average over G totals, however many rows there are. An
 estimate over its standard error is then compared with t(G - 1), and q estimates together with
-F(q, G - 1), in place of the normal and the chi-squared distribution.
+F(q, G - 1), in place of the normal and the chi-squared distribution. With two clusterings, G is the
+smaller number. A survey has as many degrees of freedom as primary sampling units less strata.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.survey import SurveyDesign
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.text.wording import number, p_equals
@@ -64,11 +66,17 @@ class NullDistribution:
     """The distribution that an estimate over its standard error is compared with."""
 
     n_clusters: int | None = None
-    """None unless the covariance is clustered"""
+    """None unless the covariance is clustered; the smaller number of two clusterings"""
+    counts: tuple[int, ...] = ()
+    """clusters of each clustering, if there are two"""
+    design: SurveyDesign | None = None
+    """of a survey"""
 
     @property
     def df(self) -> int | None:
         """Degrees of freedom of the t distribution; None if it is the normal one."""
+        if self.design is not None:
+            return self.design.df
         return None if self.n_clusters is None else self.n_clusters - 1
 
     @property
@@ -90,10 +98,20 @@ class NullDistribution:
             return []
         together = f", and joint tests F(q, {self.df})" if joint else ""
         in_stata = "and chi-squared distributions" if joint else "distribution"
+        if self.design is not None:
+            # As Stata and R do.
+            return [f"With {self.units}, tests and intervals use {self.name}{together}."]
         return [
-            f"With {self.n_clusters:,} clusters, tests and intervals use {self.name}{together}. "
+            f"With {self.units}, tests and intervals use {self.name}{together}. "
             f"Stata uses the normal {in_stata} there."
         ]
+
+    @property
+    def units(self) -> str:
+        """What the covariance is made of, in words."""
+        if self.design is not None:
+            return self.design.words
+        return f"{clusters_text(self.n_clusters, self.counts)} clusters"
 
     def quantile(self, conf_level: float) -> float:
         """Return half the width of a confidence interval, in standard errors."""
@@ -125,10 +143,13 @@ class NullDistribution:
         """
         estimate = np.asarray(estimate, dtype=np.float64)
         q, nan = len(estimate), float("nan")
+        if self.df is not None and q > self.df and self.counts:
+            too_few = f"{self.units} are too few for a joint test of {q} coefficients"
+            return Wald(nan, q, nan, self.df, too_few)
         if self.df is not None and q > self.df:
             # The clusters' total scores sum to zero, so one is a function of the others.
             too_few = (
-                f"the covariance from {self.n_clusters} clusters has rank {self.df} at most, too "
+                f"the covariance from {self.units} has rank {self.df} at most, too "
                 f"little for a joint test of {q} coefficients"
             )
             return Wald(nan, q, nan, self.df, too_few)
@@ -165,7 +186,16 @@ def tails(conf_level: float) -> Floats:
 
 def distribution_of(fit: Fit) -> NullDistribution:
     """Return the reference distribution of the estimates of a fitted model."""
-    return NullDistribution(fit.n_clusters if fit.spec.cov_type == "cluster" else None)
+    if fit.design is not None:
+        return NullDistribution(design=fit.design)
+    if fit.spec.cov_type != "cluster":
+        return NullDistribution()
+    return NullDistribution(fit.n_clusters, fit.cluster_counts)
+
+
+def clusters_text(n_clusters: int | None, counts: tuple[int, ...] = ()) -> str:
+    """Return the number of clusters as text, of two clusterings that of each."""
+    return " and ".join(f"{n:,}" for n in counts or (n_clusters or 0,))
 
 
 def n_parameters(fit: Fit) -> int:

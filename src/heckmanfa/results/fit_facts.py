@@ -16,6 +16,7 @@ from heckmanfa.results.distribution import (
     LEVEL,
     NullDistribution,
     Wald,
+    clusters_text,
     distribution_of,
     n_parameters,
 )
@@ -49,6 +50,8 @@ from heckmanfa.text.wording import (
 
 # Beyond this, a fit is practically exact.
 _NEARLY_ALL = 0.999
+# Eigenvalues of a correlation matrix below this share of the largest are rounding.
+_ZERO = 1e-11
 # Rules of thumb of the literature on collinearity, and one of ours.
 _HIGH_CONDITION = 30.0
 _MANY_OUTSIDE = 0.05
@@ -115,22 +118,42 @@ def cluster_facts(fit: Fit) -> list[Fact]:
         return []
     level: Level = "caution" if n < FEW_CLUSTERS else "ok"
     case = ""
+    counts = fit.cluster_counts
+    clusters, distribution = clusters_text(n, counts), NullDistribution(n, counts)
+    if is_repaired(fit):
+        level, case = "caution", "repaired"
     # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
-    if n <= parameters:
+    elif n <= parameters and not fit.cluster_counts:
         level, case = "problem", "too few"
     return [
         tell(
             fit,
             "clusters",
             level,
-            f"{n:,}; {parameters:,} parameters",
+            f"{clusters}; {parameters:,} parameters",
             case=case,
-            clusters=f"{n:,}",
+            clusters=clusters,
             parameters=f"{parameters:,}",
             rank=n - 1,
-            distribution=NullDistribution(n).name,
+            distribution=distribution.name,
         )
     ]
+
+
+def is_repaired(fit: Fit) -> bool:
+    """Whether the covariance of two clusterings had negative eigenvalues, which were set to zero.
+
+    That leaves it singular.
+    """
+    if not fit.cluster_counts or not np.all(np.isfinite(fit.covariance)):
+        return False
+    spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0))
+    known = spread > 0
+    correlation = fit.covariance[np.ix_(known, known)] / np.outer(spread[known], spread[known])
+    values = np.linalg.eigvalsh(correlation)
+    return int(np.count_nonzero(values > _ZERO * values.max(initial=0.0))) < min(
+        n_parameters(fit), len(values)
+    )
 
 
 def rho_fact(fit: Fit) -> Fact:

@@ -18,6 +18,8 @@ NOT_DATA = "left_out_not_data"
 """rows of a table that its user says are not data, such as totals"""
 LACKING = "left_out_regressor_missing"
 """rows that lack a feature"""
+SUBPOPULATION = "left_out_subpopulation"
+"""rows that the question is not about"""
 LARGE_LOSS = 0.2
 """A first screen says so if a larger share of the rows is lost."""
 
@@ -50,6 +52,11 @@ _REASONS = {
     ),
     "left_out_zero_weight": _Reason(
         "the weight is zero", "has a weight of zero", "have a weight of zero"
+    ),
+    SUBPOPULATION: _Reason(
+        "outside of the subpopulation",
+        "is outside of the subpopulation",
+        "are outside of the subpopulation",
     ),
     "left_out_separation": _Reason(
         "a feature determines {} exactly",
@@ -137,7 +144,8 @@ class Funnel:
     @property
     def is_large_loss(self) -> bool:
         """Whether so many rows are lost that a first screen says so."""
-        return self.lost_share > LARGE_LOSS
+        outside = sum(loss.rows for loss in self.left_out if loss.reason == SUBPOPULATION)
+        return self.lost - outside > LARGE_LOSS * (self.read - outside)
 
     @property
     def lacking(self) -> int:

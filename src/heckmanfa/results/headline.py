@@ -126,8 +126,11 @@ def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = F
     if spec.cov_type == "robust":
         kind = (", robust",)
     elif spec.cov_type == "cluster":
-        cluster = evidence.naming.cluster
-        kind = (", clustered by ", Name(cluster)) if cluster else (", clustered",)
+        kind = (", clustered",)
+        for name, before in zip(evidence.naming.clusterings, (" by ", " and "), strict=False):
+            kind = (*kind, before, Name(name))
+    elif spec.cov_type == "survey":
+        kind = (", by the design of the survey",)
     # A chance is about whether it predicts; an interval lets everything else in as well.
     if main.role in SURELY and not effect.excludes_zero:
         kind = (*kind, ", which does not tell its sign")

@@ -34,8 +34,10 @@ _WORD = rf"[^\W\d][\w.]*(?:\([^()]*\))?(?:{_INTERVAL}|\[[^\[\]]*\])?"
 _NAME = re.compile(rf"`[^`]*`?|{_WORD}(?:\s*:\s*{_WORD})*")
 
 
-def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
-    """Test linear restrictions; see `Heckman.wald_test`."""
+def restrictions_of(
+    fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None
+) -> tuple[Floats, Floats]:
+    """Return linear restrictions of the terms of a fit: a matrix, and the right-hand sides."""
     names = [prefixed(*term) for term in fit.terms]
     if isinstance(hypothesis, str | list | tuple) and not fit.family.has_imr:
         _refuse_linear_terms(str(hypothesis), names)
@@ -49,6 +51,12 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
             "fit with rho_range=None to test it"
         )
     refuse_averaged(fit, matrix)
+    return matrix, right
+
+
+def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
+    """Test linear restrictions; see `Heckman.wald_test`."""
+    matrix, right = restrictions_of(fit, hypothesis, value)
     estimates = estimates_in_order(fit)
     for place in np.flatnonzero(np.isnan(estimates) & matrix.any(axis=0)):
         raise NotIdentifiedError(

@@ -62,8 +62,8 @@ class Naming:
     """columns that hold only 0 and 1, dummies of categories left out"""
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that are one column of the table, such as the dummies of one category"""
-    cluster: str = ""
-    """the column of the clusters, if the covariance is clustered by one with a name"""
+    clusterings: tuple[str, ...] = ()
+    """the columns of the clusters, if the covariance is clustered by columns with names"""
     steps: tuple[float, ...] = ()
     """(K,) the change of each column that effects are of; one if there are none"""
     log: Logarithm | None = None
@@ -74,7 +74,7 @@ class Naming:
         """Name columns as the fit knows them: by terms of formulas, or by categories of X."""
         design, labels, encoding = fit.origin.design, fit.labels, fit.spec.columns.encoding
         binary = binary_columns(fit.moments)
-        cluster = fit.origin.group_column or ""
+        clusterings = fit.origin.clusterings
         if encoding is not None:
             named = name_dummies(labels, encoding)
             return cls(
@@ -84,7 +84,7 @@ class Naming:
                 references=named.references,
                 switches=frozenset(column for column in binary if not named.levels[column]),
                 groups=fit.spec.groups,
-                cluster=cluster,
+                clusterings=clusterings,
             ).with_steps(fit)
         sources = list(labels)
         if design is not None:
@@ -103,7 +103,7 @@ class Naming:
             references=("",) * len(labels),
             switches=binary,
             groups=fit.spec.groups,
-            cluster=cluster,
+            clusterings=clusterings,
         ).with_steps(fit)
 
     def with_steps(

@@ -14,7 +14,7 @@ from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.answer import opening
 from heckmanfa.results.average_tables import all_features_terms, average_facts
 from heckmanfa.results.cut_points import cut_section
-from heckmanfa.results.distribution import distribution_of
+from heckmanfa.results.distribution import clusters_text, distribution_of
 from heckmanfa.results.document import Part, RegressionTable, Section
 from heckmanfa.results.effects import class_counts
 from heckmanfa.results.estimates import tidy
@@ -192,6 +192,7 @@ ROW_WORDS = {
     "left_out_regressor_missing": "a regressor is missing",
     "left_out_treatment_missing": "the treatment is missing",
     "left_out_zero_weight": "weight zero",
+    "left_out_subpopulation": "outside of the subpopulation",
     "left_out_separation": "selection determined exactly",
 }
 """why rows are left out, by how they are counted"""
@@ -230,7 +231,7 @@ def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
         *_class_facts(fit),
         *_log_facts(fit),
         ("Covariance", fit.spec.cov_type or "classical"),
-        *([("Clusters", f"{fit.n_clusters:,}")] if fit.n_clusters is not None else []),
+        *_design_facts(fit),
         *_criteria(fit),
     ]
     if fit.log_likelihood is not None:
@@ -241,6 +242,15 @@ def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
     if fit.n_obs != counts["selected"] + counts["unselected"]:
         facts.append(("Sum of weights", f"{fit.n_obs}"))
     return facts
+
+
+def _design_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Count the clusters, or the units of a survey."""
+    if fit.design is not None:
+        return fit.design.facts
+    if fit.n_clusters is None:
+        return []
+    return [("Clusters", clusters_text(fit.n_clusters, fit.cluster_counts))]
 
 
 def _class_facts(fit: Fit) -> list[tuple[str, str]]:

@@ -18,6 +18,10 @@ _TOO_FEW_CLUSTERS = (
     "With no more clusters than parameters, the covariance has rank {rank} at most, and no more "
     "coefficients than that can be tested together. Do not rely on these standard errors."
 )
+_REPAIRED = (
+    "The sum of both clusterings' covariances less that of their cells was not positive definite: "
+    "its negative eigenvalues were set to zero, which does not make standard errors smaller."
+)
 _USE = "Tests and intervals use {distribution}."
 
 ROWS: dict[str, FactWords] = {
@@ -101,19 +105,26 @@ ROWS: dict[str, FactWords] = {
     ),
     "clusters": FactWords(
         "clusters",
-        {"": "The clusters are few.", "too few": "There are no more clusters than parameters."},
+        {
+            "": "The clusters are few.",
+            "too few": "There are no more clusters than parameters.",
+            "repaired": "The covariance of both clusterings is singular.",
+        },
         "Report the number of clusters, and claim less. If a finer grouping keeps dependent rows "
         f"together, name its column with {option('cluster', ...)}.",
         line="clusters",
         meaning={
             "": f"{_FEW_CLUSTERS} {_USE}",
             "too few": f"{_TOO_FEW_CLUSTERS} {_USE}",
+            "repaired": f"{_REPAIRED} {_USE}",
             "ok": _USE,
         },
         sentence={
             "": f"There are {{clusters}} clusters for {{parameters}} parameters. {_FEW_CLUSTERS}",
             "too few": "There are {clusters} clusters for {parameters} parameters. "
             f"{_TOO_FEW_CLUSTERS}",
+            "repaired": "There are {clusters} clusters for {parameters} parameters. "
+            f"{_REPAIRED}",
             "ok": "",
         },
         claim={"": "That standard errors and p-values are reliable", "ok": ""},

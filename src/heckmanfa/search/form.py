@@ -433,7 +433,7 @@ def form_of_all(
         )
     form = two_step_form(moments, columns, kind, rows)
     if is_singular(form.slope_covariance):
-        few = " There are fewer clusters than features." if kind.cov_type == "cluster" else ""
+        few = " There are fewer clusters than features." if kind.sums_groups else ""
         raise NotIdentifiedError(
             f"{option('criterion', 'corrected_bic')} needs the covariance of the {k} coefficients "
             f"of all features, and the {kind.cov_type} one is singular.{few} Use "

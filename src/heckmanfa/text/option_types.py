@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-CovType = Literal["classical", "robust", "cluster"]
+CovType = Literal["classical", "robust", "cluster", "survey"]
 Criterion = Literal["adjusted_r2", "bic", "aic", "ebic", "corrected_bic"]
 Errors = Literal["normal", "t"]
 """the joint distribution of the errors"""
@@ -27,10 +27,16 @@ Search = Literal["average", "best-subset", "fa", "fa-star", "correlation", "lass
 """how prediction features are found"""
 SearchIn = Literal["prediction", "both"]
 """which equations a search may leave features out of"""
+ReplicateKind = Literal["brr", "jackknife", "bootstrap"]
+"""how the replicate weights of a survey were made"""
+SinglePsu = Literal["error", "certainty", "centered"]
+"""what to do with strata of a survey that have a single primary sampling unit"""
 Standardize = bool | Literal["features"]
 """whether to centre and scale features and outcome, only the features, or nothing"""
 Under = Literal["se", "interval", "t", "p"]
 """what stands under an estimate in a table of models"""
 Unit = Literal["days", "years"]
 """unit of dates that become numbers"""
+WildWeights = Literal["rademacher", "webb"]
+"""what a wild bootstrap multiplies scores by: -1 and 1, or Webb's six points"""
 WeightKind = Literal["frequency", "sampling"]

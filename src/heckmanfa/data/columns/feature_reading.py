@@ -24,6 +24,7 @@ from heckmanfa.data.arrays import (
     is_dask,
     is_tensor,
 )
+from heckmanfa.data.columns.beside import without_columns
 from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
 from heckmanfa.data.columns.column_numbers import (
     NOT_NUMBERS,
@@ -73,6 +74,7 @@ def read_features(
     try:
         if isinstance(columns, str):
             return _read_fit(X, columns, categorical, lists)
+        X = without_columns(X, columns.beside)
         return _read_later(X, columns, unknown)
     except HeckmanfaError:
         raise

@@ -53,6 +53,8 @@ class FittedColumns:
     """names that are not text"""
     encoding: Encoding | None = None
     """how these columns become the K columns of the model; None if all of them are numbers"""
+    beside: tuple[str, ...] = ()
+    """columns of a survey's design that X may have, which are not features"""
 
     @classmethod
     def of(cls, encoding: Encoding, estimator: str = "") -> FittedColumns:
@@ -123,7 +125,7 @@ class FittedColumns:
         if self.encoding is None:
             return self
         names = tuple(self.encoding.columns)
-        return FittedColumns(self.estimator, len(names), names)
+        return FittedColumns(self.estimator, len(names), names, beside=self.beside)
 
     def names_of(self, columns: Positions) -> list[Any]:
         """Name some of the K columns as the user knows them: by X's names, or its positions.

@@ -47,10 +47,12 @@ from heckmanfa.data.formula.matrix import (
     to_pandas,
     unseen_categories,
 )
+from heckmanfa.data.group_cells import is_names
 from heckmanfa.data.missing_features import GapCounts, LostRows, warn_of_lost
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import SurveyUnits
 from heckmanfa.errors import (
     FormulaError,
     InputError,
@@ -265,7 +267,13 @@ class FormulaDesign:
         """Return the used rows of a column of the frame, or of an array of the same length."""
         if values is None:
             return None
+        if isinstance(values, SurveyUnits):
+            return values.keep(np.asarray(self.kept))
         match_rows({"data": data, what: values})
+        if is_names(values):
+            frame = to_pandas(data)
+            refuse_absent(list(values), frame.columns, f"{what}: the data")
+            return frame[list(values)][self.kept]
         if isinstance(values, str):
             frame = to_pandas(data)
             refuse_absent([values], frame.columns, f"{what}: the data")

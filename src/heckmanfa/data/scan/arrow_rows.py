@@ -19,6 +19,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding, Unknown
+from heckmanfa.data.group_cells import joined_labels
 from heckmanfa.data.row_sources import (
     Chunk,
     Reading,
@@ -70,7 +71,8 @@ class ArrowRows(RowSource):
             self._text_outcome = (asked.outcome,)
         self.has_selected = asked.selected is not None
         self.has_weight = asked.sample_weight is not None
-        self.has_groups = asked.groups is not None
+        self.groupings = asked.groupings
+        self.has_groups = len(self.groupings) > 0
         self.drops_missing = asked.missing == "drop"
         self.reference = dict(asked.reference or {})
         self.order_is_stable = engine.order_is_stable
@@ -208,9 +210,12 @@ class ArrowRows(RowSource):
             self._outcome(roles["outcome"]),
             flags_of(roles["selected"], self.roles["selected"]) if self.has_selected else None,
             floats_of(roles["sample_weight"]) if self.has_weight else None,
-            groups_of(roles["groups"], self.roles["groups"]) if self.has_groups else None,
+            self._groups(batch) if self.has_groups else None,
         )
         return cut_chunks(source, columns, reading.block_rows, start)
+
+    def _groups(self, batch: Any) -> Any:
+        return joined_labels([groups_of(batch.column(name), name) for name in self.groupings])
 
     def _outcome(self, column: Any) -> Any:
         # Of classes 0 and 1, selected rows hold no other numbers, and these are their own codes.

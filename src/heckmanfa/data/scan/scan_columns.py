@@ -44,10 +44,15 @@ from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list, shown
 
-Role = Literal["outcome", "selected", "sample_weight", "groups"]
+Role = Literal["outcome", "selected", "sample_weight", "groups", "groups 2", "groups 3", "groups 4"]
 Opened = TypeVar("Opened", bound=Engine)
 
-_WANTED = {"outcome": "numbers or two classes", "groups": "labels", "selected": FLAGS}
+_GROUPS: tuple[Role, ...] = ("groups", "groups 2", "groups 3", "groups 4")
+_WANTED = {
+    "outcome": "numbers or two classes",
+    "selected": FLAGS,
+    **dict.fromkeys(_GROUPS, "labels"),
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class ScanColumns:
     """None for all columns without another role"""
     selected: str | None
     sample_weight: str | None
-    groups: str | None
+    groups: str | Sequence[str] | None
     missing: str
     categorical: Sequence[str]
     numeric: Sequence[str]
@@ -80,6 +85,18 @@ class ScanColumns:
             columns = getattr(self, name)
             if isinstance(columns, str):
                 raise InputError(f"{name} must be a list of columns: write [{quoted(columns)}]")
+        if len(self.groupings) > len(_GROUPS):
+            raise InputError(
+                f"groups names {len(self.groupings)} columns; a clustering is one, two clusterings "
+                "are two, and a survey has no more than a stratum, a unit and a population"
+            )
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """The columns of groups."""
+        if self.groups is None:
+            return ()
+        return (self.groups,) if isinstance(self.groups, str) else tuple(self.groups)
 
     @property
     def roles(self) -> dict[Role, str]:
@@ -88,8 +105,8 @@ class ScanColumns:
             "outcome": self.outcome,
             "selected": self.selected,
             "sample_weight": self.sample_weight,
-            "groups": self.groups,
         }
+        columns |= dict(zip(_GROUPS, self.groupings, strict=False))
         return {role: name for role, name in columns.items() if name is not None}
 
     def opened(
@@ -144,7 +161,7 @@ class ScanColumns:
         """Refuse columns of a type that their role cannot have."""
         for role, name in self.roles.items():
             kind = kind_of(schema.field(name).type)
-            fits = kind != "other" if role == "groups" else kind in ("number", "empty")
+            fits = kind != "other" if role in _GROUPS else kind in ("number", "empty")
             fits = fits or (role in ("outcome", "selected") and kind == "text")
             if not fits:
                 wanted = _WANTED.get(role, "numbers")

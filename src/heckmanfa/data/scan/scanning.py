@@ -45,7 +45,7 @@ def scan(
     *,
     selected: str | None = None,
     sample_weight: str | None = None,
-    groups: str | None = None,
+    groups: str | Sequence[str] | None = None,
     missing: str = "error",
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
@@ -79,8 +79,11 @@ def scan(
         the column's name stands for all of its dummies.
     selected : str, optional
         Column of booleans, 0 and 1, or words such as yes and no; by default, who has an outcome.
-    sample_weight, groups : str, optional
-        Columns of weights, and of clusters for ``cov_type="cluster"``.
+    sample_weight : str, optional
+        Column of weights.
+    groups : str or sequence of str, optional
+        Column of clusters for ``cov_type="cluster"``, or two of them; or the columns of a
+        `heckmanfa.Survey`.
     missing : {"error", "drop"}
         Whether rows that lack a feature are refused, or left out; infinite values are refused.
     categorical, numeric : sequence of str
@@ -128,7 +131,7 @@ def scan_parquet(
     *,
     selected: str | None = None,
     sample_weight: str | None = None,
-    groups: str | None = None,
+    groups: str | Sequence[str] | None = None,
     missing: str = "error",
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
@@ -159,8 +162,11 @@ def scan_parquet(
     selected : str, optional
         Column that says who is selected: booleans, 0 and 1, or words such as yes and no. By
         default, rows with an outcome are selected.
-    sample_weight, groups : str, optional
-        Columns of weights, and of clusters for ``cov_type="cluster"``.
+    sample_weight : str, optional
+        Column of weights.
+    groups : str or sequence of str, optional
+        Column of clusters for ``cov_type="cluster"``, or two of them; or the columns of a
+        `heckmanfa.Survey`.
     missing : {"error", "drop"}
         Whether rows that lack a feature are refused, or left out and counted. Infinite values
         are always refused.

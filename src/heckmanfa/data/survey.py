@@ -1,0 +1,413 @@
+"""The design of a survey: strata, primary sampling units (PSUs), weights, and replicate weights.
+
+`Survey` names the columns that hold it. `SurveyUnits` are those columns, read: the unit of each
+row, and what each unit belongs to. Every row that is read counts in the design, whether or not it
+is in the fit, so a unit without a row of the subpopulation has a total of zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_numbers import missing_in
+from heckmanfa.data.group_cells import Cells, labels_numbered
+from heckmanfa.data.row_rules import count_bad_weights
+from heckmanfa.data.rows import Groups, Mask
+from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.text.option_types import ReplicateKind, SinglePsu
+from heckmanfa.text.printable import quoted, quoted_list
+from heckmanfa.text.wording import plural
+
+_SINGLE = ("error", "certainty", "centered")
+_KINDS = ("brr", "jackknife", "bootstrap")
+_LONGEST = 3
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The design of a survey, as a covariance: ``cov_type=Survey(strata="region", psu="village")``.
+
+    Columns are those of the data frame that is fitted, and then not features, or of a frame passed
+    as ``groups``.
+
+    Parameters
+    ----------
+    strata : str, optional
+        Column of strata, in each of which units were drawn.
+    psu : str, optional
+        Column of primary sampling units. By default, every row is one.
+    weights : str, optional
+        Column of sampling weights.
+    fpc : str, optional
+        Column of the number of units that each stratum has in the population, or of the share
+        that was drawn, if no value is above 1. Without it, units count as drawn with replacement.
+    single_psu : {"error", "certainty", "centered"}
+        What to do with a stratum of one unit: refuse it, let it add nothing to the covariance, or
+        take its deviation from the mean of all units.
+    nest : bool
+        Whether labels of units start again in each stratum.
+    subpop : str, optional
+        Column of booleans, or of 0 and 1: who is in the subpopulation. Others are not fitted, but
+        count in the design.
+    replicate_weights : str or sequence of str, optional
+        Columns of replicate weights, or a pattern of their names, such as ``"rw*"``. The
+        covariance is then that of the estimates over the replicates, and ``fpc`` and
+        ``single_psu`` have no part in it.
+    replicate_kind : {"brr", "jackknife", "bootstrap"}, optional
+        How they were made. Needed with replicate weights, as the scale depends on it.
+    fay : float
+        Fay's factor of balanced repeated replication: 0 is plain BRR.
+    scale : float, optional
+        What the sum of squares is multiplied by. By default 1 / (R (1 - fay)^2) for BRR,
+        (R - 1) / R for a jackknife without ``rscales`` and 1 with them, and 1 / R for a bootstrap.
+    rscales : sequence of float, optional
+        What the square of each replicate is multiplied by: (n_h - 1) / n_h of its stratum in a
+        stratified jackknife.
+    mse : bool
+        Whether squares are about the estimate itself, and not about the mean of the replicates.
+    """
+
+    strata: str | None = None
+    psu: str | None = None
+    weights: str | None = None
+    fpc: str | None = None
+    single_psu: SinglePsu = "error"
+    nest: bool = False
+    subpop: str | None = None
+    replicate_weights: str | tuple[str, ...] | None = None
+    replicate_kind: ReplicateKind | None = None
+    fay: float = 0.0
+    scale: float | None = None
+    rscales: tuple[float, ...] | None = None
+    mse: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is not valid, or contradicts itself."""
+        for name in ("strata", "psu", "weights", "fpc", "subpop"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InputTypeError(
+                    f"Survey takes the name of a column as {name}; got a {type(value).__name__}. "
+                    "Put the values into a column of the data frame, or of one passed as groups"
+                )
+        for name, words in (("single_psu", _SINGLE), ("replicate_kind", (*_KINDS, None))):
+            if getattr(self, name) not in words:
+                listed = quoted_list([word for word in words if word], 4)
+                raise InputError(f"{name} must be one of {listed}; got {getattr(self, name)!r}")
+        for name in ("replicate_weights", "rscales"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(value))
+        if not any((self.strata, self.psu, self.weights, self.replicate_weights)):
+            raise InputError("Survey needs strata, psu, weights or replicate_weights")
+        self._check_replicates()
+
+    def __repr__(self) -> str:
+        given = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Survey({', '.join(given)})"
+
+    def _check_replicates(self) -> None:
+        if self.replicate_weights is None:
+            given = self.fay or self.mse, self.scale, self.rscales, self.replicate_kind
+            if any(value not in (None, False, 0) for value in given):
+                raise InputError(
+                    "replicate_kind, fay, scale, rscales and mse are about replicate weights: name "
+                    "their columns in replicate_weights, or leave them out"
+                )
+            return
+        if self.replicate_kind is None:
+            raise InputError(
+                "replicate_weights need replicate_kind, which the survey's documentation tells: "
+                f"{quoted_list(list(_KINDS), 4)}"
+            )
+        if not 0 <= self.fay < 1 or (self.fay and self.replicate_kind != "brr"):
+            raise InputError(f"fay is a factor of BRR in [0, 1); got {self.fay:g}")
+        if self.scale is not None and not 0 < self.scale < np.inf:
+            raise InputError(f"scale must be above zero; got {self.scale:g}")
+        if self.rscales is not None and not all(0 <= value < np.inf for value in self.rscales):
+            raise InputError("rscales must be zero or more, one for each column of weights")
+
+    @property
+    def design_columns(self) -> tuple[str, ...]:
+        """The columns that say which unit a row is of."""
+        columns = dict.fromkeys((self.psu, self.strata, self.fpc))
+        return tuple(name for name in columns if name is not None)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All columns of the design, by their names or patterns of these."""
+        others = (self.weights, self.subpop)
+        replicates = self.replicate_weights or ()
+        replicates = (replicates,) if isinstance(replicates, str) else replicates
+        beside = tuple(name for name in others if name is not None)
+        return tuple(dict.fromkeys((*self.design_columns, *beside, *replicates)))
+
+    def replicate_columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the columns of replicate weights, given all columns of a frame."""
+        if self.replicate_weights is None:
+            return ()
+        if not isinstance(self.replicate_weights, str):
+            return self.replicate_weights
+        pattern = self.replicate_weights
+        found = tuple(name for name in names if fnmatchcase(str(name), pattern))
+        if not found:
+            raise InputError(f"replicate_weights: no column is named like {quoted(pattern)}")
+        return found
+
+    def columns(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return all columns of the design, given those of a frame."""
+        found = self.replicate_columns(names)
+        return replace(self, replicate_weights=found).named if found else self.named
+
+    def read(self, columns: dict[str, NDArray[Any]]) -> tuple[SurveyUnits, Floats | None]:
+        """Return the units of the rows, and their weights: zero outside of the subpopulation."""
+        n = len(next(iter(columns.values())))
+        labels = {name: columns[name] for name in self.design_columns}
+        codes, cells = self.cells(labels, n)
+        weight = None if self.weights is None else _weights(columns[self.weights], self.weights)
+        outside = None
+        if self.subpop is not None:
+            inside = _flags(columns[self.subpop], self.subpop)
+            weight = inside * (np.ones(n) if weight is None else weight)
+            outside = ~inside
+        names = self.replicate_columns(columns)
+        replicates = None
+        if names:
+            replicates = np.column_stack([_weights(columns[name], name) for name in names])
+            if self.subpop is not None:
+                replicates = replicates * inside[:, None]
+            self._check_scales(len(names))
+        return SurveyUnits(codes, cells, outside, replicates), weight
+
+    def _check_scales(self, n: int) -> None:
+        if n < 2:
+            raise InputError("replicate_weights names one column; a variance needs two or more")
+        if self.rscales is not None and len(self.rscales) != n:
+            raise InputError(
+                f"rscales has {len(self.rscales)} entries, and there are {n} replicate weights: "
+                "pass one for each"
+            )
+
+    def cells(self, labels: dict[str, NDArray[Any]], n: int) -> tuple[Groups, Cells]:
+        """Return the unit of each of n rows, and what the units belong to."""
+        for name, values in labels.items():
+            if missing := int(np.count_nonzero(missing_in(values))):
+                raise InputError(
+                    f"{quoted(name)} is missing in {plural(missing, 'row')}; every row of a survey "
+                    "needs its stratum and its unit"
+                )
+        strata, stratum_names = np.zeros(n, dtype=np.intp), np.array(["all rows"])
+        if self.strata is not None:
+            stratum_names, strata = labels_numbered(labels[self.strata], self.strata)
+        codes, names = np.arange(n), None
+        if self.psu is not None:
+            names, codes = labels_numbered(labels[self.psu], self.psu)
+        if self.nest and self.psu is not None:
+            codes = labels_numbered(strata * (int(codes.max()) + 1) + codes, self.psu)[1]
+        of_unit = np.zeros(int(codes.max()) + 1, dtype=np.intp)
+        of_unit[codes] = strata
+        if names is not None and not self.nest and (elsewhere := of_unit[codes] != strata).any():
+            row = int(np.flatnonzero(elsewhere)[0])
+            both = sorted({stratum_names[of_unit[codes[row]]], stratum_names[strata[row]]})
+            raise InputError(
+                f"unit {quoted(str(names[codes[row]]))} of {quoted(self.psu)} is in the strata "
+                f"{quoted(str(both[0]))} and {quoted(str(both[1]))}: if labels start again in each "
+                "stratum, use nest=True"
+            )
+        counts = np.bincount(of_unit, minlength=len(stratum_names))
+        fraction = None
+        if self.fpc is not None:
+            fraction = self._fractions(labels[self.fpc], strata, counts, stratum_names)
+        if self.replicate_weights is None:
+            if self.single_psu == "error":
+                self._refuse_single(counts, fraction, stratum_names)
+            check_df(len(of_unit), len(counts))
+        return codes, Cells(len(of_unit), (), of_unit, fraction, self.single_psu)
+
+    def _refuse_single(self, counts: Groups, fraction: Floats | None, names: NDArray[Any]) -> None:
+        """Refuse strata of a single unit, unless it is all that the population has."""
+        alone = counts == 1
+        if fraction is not None:
+            alone &= fraction < 1
+        if alone.any():
+            listed = quoted_list([str(name) for name in names[alone]], _LONGEST)
+            what = f"strata {listed} have" if alone.sum() > 1 else f"stratum {listed} has"
+            raise InputError(
+                f"the {what} a single primary sampling unit, which tells no variance: merge such "
+                'strata, or use single_psu="certainty" or single_psu="centered"'
+            )
+
+    def _fractions(
+        self, stored: NDArray[Any], strata: Groups, counts: Groups, names: NDArray[Any]
+    ) -> Floats:
+        """Return the share of its units that each stratum has sampled."""
+        assert self.fpc is not None
+        values = _numbers(stored, self.fpc)
+        if not (values > 0).all():
+            raise InputError(
+                f"{quoted(self.fpc)} must be above zero: numbers of units, or the shares drawn"
+            )
+        of_stratum = np.zeros(len(counts))
+        of_stratum[strata] = values
+        if (differs := of_stratum[strata] != values).any():
+            name = names[strata[np.flatnonzero(differs)[0]]]
+            raise InputError(
+                f"{quoted(self.fpc)} has several values in the stratum {quoted(str(name))}; it is "
+                "about strata, and needs one value in each"
+            )
+        if values.max() <= 1:
+            return of_stratum
+        if (few := of_stratum < counts).any():
+            place = int(np.flatnonzero(few)[0])
+            raise InputError(
+                f"{quoted(self.fpc)} says that the stratum {quoted(str(names[place]))} has "
+                f"{of_stratum[place]:g} units in the population, and {counts[place]} were sampled"
+            )
+        return np.asarray(counts / of_stratum)
+
+    def scales(self, n: int) -> Floats:
+        """Return what the square of each of n replicates is multiplied by."""
+        each = np.ones(n) if self.rscales is None else np.array(self.rscales, dtype=np.float64)
+        if self.scale is not None:
+            return each * self.scale
+        if self.replicate_kind == "brr":
+            return each / (n * (1.0 - self.fay) ** 2)
+        if self.replicate_kind == "bootstrap":
+            return each / n
+        return each * ((n - 1) / n if self.rscales is None else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyUnits:
+    """The units of n rows, as a survey's columns tell them."""
+
+    codes: Groups
+    """(n,)"""
+    cells: Cells
+    outside: Mask | None = None
+    """(n,) who is not in the subpopulation"""
+    replicates: Floats | None = None
+    """(n, R) replicate weights"""
+
+    def counted(self, row_counts: dict[str, int], unobserved: Mask) -> dict[str, int]:
+        """Return the counts of rows with those outside of the subpopulation apart.
+
+        ``unobserved`` (n,) says which rows are counted under a reason that comes before.
+        """
+        if self.outside is None:
+            return row_counts
+        known = row_counts["left_out_zero_weight"]
+        n = min(int(np.count_nonzero(self.outside & ~unobserved)), known)
+        return row_counts | {"left_out_zero_weight": known - n, "left_out_subpopulation": n}
+
+    def keep(self, chosen: Mask) -> SurveyUnits:
+        """Return some of the rows, with the units of all of them."""
+        outside = None if self.outside is None else self.outside[chosen]
+        replicates = None if self.replicates is None else self.replicates[chosen]
+        return SurveyUnits(self.codes[chosen], self.cells, outside, replicates)
+
+
+@dataclass(frozen=True)
+class SurveyDesign:
+    """What a covariance by the design of a survey is made of."""
+
+    n_psu: int
+    n_strata: int
+    df: int
+    """degrees of freedom"""
+    n_single: int = 0
+    """strata of a single unit"""
+    n_empty: int = 0
+    """strata without a row of the fit, which are not counted"""
+    n_replicates: int = 0
+    """replicate weights; without them, the covariance is linearized"""
+
+    @property
+    def words(self) -> str:
+        """The design in words."""
+        if self.n_replicates:
+            return f"{self.n_replicates:,} replicate weights"
+        strata = "one stratum" if self.n_strata == 1 else f"{self.n_strata:,} strata"
+        return f"{self.n_psu:,} sampling units in {strata}"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The design as pairs of a label and a number."""
+        if self.n_replicates:
+            return [("Replicate weights", f"{self.n_replicates:,}"), ("Design df", f"{self.df:,}")]
+        return [
+            ("Strata", f"{self.n_strata:,}"),
+            ("Sampling units", f"{self.n_psu:,}"),
+            ("Design df", f"{self.df:,}"),
+        ]
+
+
+def kind_of_covariance(cov_type: Any) -> Any:
+    """Return the name of a kind of covariance; a `Survey` is "survey"."""
+    return "survey" if isinstance(cov_type, Survey) else cov_type
+
+
+def check_df(n_psu: int, n_strata: int) -> None:
+    """Refuse a design without a degree of freedom."""
+    if n_psu <= n_strata:
+        raise InputError(
+            f"the design has {plural(n_psu, 'primary sampling unit')} in "
+            f"{n_strata:,} {'stratum' if n_strata == 1 else 'strata'}, which leaves no degree of "
+            "freedom for a variance"
+        )
+
+
+def linearized_design(cells: Cells, seen: Mask) -> SurveyDesign:
+    """Count the units and strata of a design; ``seen`` says which units have a row of the fit.
+
+    As in Stata, strata without such a row are not counted.
+    """
+    assert cells.strata is not None
+    counts = np.bincount(cells.strata)
+    used = np.bincount(cells.strata, weights=seen) > 0
+    n_psu, n_strata = int(counts[used].sum()), int(np.count_nonzero(used))
+    check_df(n_psu, n_strata)
+    alone = int(np.count_nonzero(used & (counts == 1)))
+    return SurveyDesign(n_psu, n_strata, n_psu - n_strata, alone, int(np.count_nonzero(~used)))
+
+
+def _numbers(values: NDArray[Any], name: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"Survey: the column {quoted(name)} must hold numbers") from error
+
+
+def _weights(values: NDArray[Any], name: str) -> Floats:
+    weight = _numbers(values, name)
+    if bad := count_bad_weights(weight):
+        what = plural(bad, "negative, missing or infinite value")
+        raise InputError(f"{quoted(name)} holds {what}; weights must be zero or more")
+    if not weight.any():
+        raise InputError(f"{quoted(name)} is zero in every row")
+    return weight
+
+
+def _flags(values: NDArray[Any], name: str) -> Mask:
+    if missing := int(np.count_nonzero(missing_in(values))):
+        raise InputError(
+            f"{quoted(name)} is missing in {plural(missing, 'row')}; every row is in the "
+            "subpopulation or not"
+        )
+    numbers = _numbers(values, name)
+    if not np.isin(numbers, (0, 1)).all():
+        raise InputError(f"{quoted(name)} must hold booleans, or 0 and 1, to tell a subpopulation")
+    if not numbers.any():
+        raise InputError(f"{quoted(name)} has no row in the subpopulation")
+    return np.asarray(numbers == 1)

@@ -1,0 +1,105 @@
+"""The columns of a survey's design among the columns of the rows that are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import is_dask, on_host
+from heckmanfa.data.columns.beside import frame_of, without_columns
+from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.columns.column_numbers import entries
+from heckmanfa.data.group_cells import Cells, unjoined
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.survey import Survey
+from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.text.option_words import option
+from heckmanfa.text.printable import quoted
+
+
+def survey_rows(survey: Survey, X: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any]:
+    """Return X without the columns of a survey, its weights, and the units of the rows.
+
+    The columns are those of X, or of a frame passed as ``groups``.
+    """
+    if sample_weight is not None:
+        raise InputError(
+            f"a Survey names the column of its weights: leave {option('sample_weight')} out"
+        )
+    if isinstance(X, RowSource):
+        return _of_source(survey, X), None, None
+    if is_dask(X) or is_dask(groups):
+        return _of_dask(survey, X, groups)
+    what, frame = ("X", frame_of(X)) if groups is None else ("groups", frame_of(on_host(groups)))
+    if frame is None:
+        raise InputTypeError(
+            f"a Survey names columns of a data frame, and {what} is a "
+            f"{type(X if groups is None else groups).__name__}: pass a frame that holds them as "
+            "X or as groups"
+        )
+    columns = survey.columns(frame.columns)
+    refuse_absent(columns, frame.columns, "Survey: the data")
+    units, weight = survey.read(
+        # By position: Polars takes some names for patterns.
+        {name: entries(frame[:, frame.columns.index(name)].to_native(), name) for name in columns}
+    )
+    return (without_columns(X, columns) if groups is None else X), weight, units
+
+
+def cells_of_survey(survey: Survey, labels: NDArray[Any], names: Sequence[str]) -> Cells:
+    """Return the units of rows that are elsewhere, given the distinct labels of their columns."""
+    parts = unjoined(labels, len(names)) if len(names) > 1 else [labels]
+    codes, cells = survey.cells(dict(zip(names, parts, strict=True)), len(labels))
+    if len(labels) != cells.n:
+        raise InputError(
+            f"some units of {quoted(survey.psu)} have several values of {quoted(survey.fpc)}, "
+            "which is about strata, and needs one value in each"
+        )
+    assert cells.strata is not None
+    return replace(cells, strata=cells.strata[codes])
+
+
+def _refuse_in_memory(survey: Survey) -> None:
+    """Refuse what needs the rows in memory."""
+    if survey.psu is None:
+        raise InputError(
+            "rows that are not in memory need the column of their units: name it as psu, which may "
+            "be one that numbers the rows"
+        )
+    if survey.subpop is not None or survey.replicate_weights is not None:
+        raise InputError(
+            "subpop and replicate_weights need the rows in memory: fit a sample that fits into "
+            "memory, or for a subpopulation, weights that are zero outside of it"
+        )
+
+
+def _of_source(survey: Survey, source: RowSource) -> RowSource:
+    """Return scanned rows that know their survey; refuse other columns than it names."""
+    _refuse_in_memory(survey)
+    roles = getattr(source, "roles", {})
+    wanted = {*survey.design_columns}
+    if wanted != {*source.groupings} or roles.get("sample_weight") != survey.weights:
+        raise InputError(
+            "the scan has to name the columns of the survey: scan(..., groups="
+            f"{[*survey.design_columns]!r}), and the weights as sample_weight, if it has any"
+        )
+    designed = copy(source)
+    designed.survey = survey
+    return designed
+
+
+def _of_dask(survey: Survey, X: Any, groups: Any) -> tuple[Any, Any, Any]:
+    from heckmanfa.data.dask_rows import DesignedFrame
+
+    _refuse_in_memory(survey)
+    frame = X if groups is None else groups
+    if not hasattr(frame, "columns"):
+        raise InputTypeError("a Survey names columns of a data frame, and this is a Dask Array")
+    refuse_absent(survey.named, list(frame.columns), "Survey: the data")
+    weight = None if survey.weights is None else frame[survey.weights]
+    X = without_columns(X, survey.named) if groups is None else X
+    return X, weight, DesignedFrame(frame[[*survey.design_columns]], survey)

@@ -1,0 +1,111 @@
+"""What a survey adds to a fit: the count of its design, and the covariance over replicate weights.
+
+With replicate weights r = 1..R, the model is estimated again with each set of weights, with the
+features of the fit. The covariance is the sum over r of scale_r (e_r - c)(e_r - c)', where c is the
+mean of the e_r, or the estimate itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import held, one_blas_thread
+from heckmanfa.data.sample import Sample, reweighted
+from heckmanfa.data.survey import SurveyDesign, linearized_design
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, NotIdentifiedError
+from heckmanfa.fit.fitted import Fit, Spec
+from heckmanfa.model.covariance import seen_cells
+
+Refit = Callable[[Spec, Sample], Fit]
+
+
+def survey_design(spec: Spec, sample: Sample) -> SurveyDesign:
+    """Count the design of a survey's rows."""
+    assert sample.cells is not None
+    assert spec.survey is not None
+    if sample.replicates is None:
+        return linearized_design(sample.cells, seen_cells(sample.rows, sample.cells))
+    n = sample.replicates.shape[1]
+    if spec.survey.psu is None and spec.survey.strata is None:
+        rank = int(np.linalg.matrix_rank(sample.replicates))
+        return SurveyDesign(0, 0, max(rank - 1, 1), n_replicates=n)
+    design = linearized_design(sample.cells, seen_cells(sample.rows, sample.cells))
+    return replace(design, n_replicates=n)
+
+
+def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:
+    """Return a fit with the covariance of its estimates over the replicate weights of its rows."""
+    survey, weights = fit.spec.survey, sample.replicates
+    assert survey is not None
+    assert weights is not None
+    if fit.average is not None or (fit.search is not None and fit.search.halves is not None):
+        raise InputError(
+            "replicate weights estimate one model again, and this one is made of many: name its "
+            "features, or use the design of the survey"
+        )
+    again = replace(
+        fit.spec.for_replicates(), prediction=tuple(fit.features), selection=_selecting(fit)
+    )
+    rows = held(sample.rows, "a covariance by replicate weights")
+    estimates = []
+    for place, weight in enumerate(weights.T):
+        own = weight * rows.used
+        try:
+            with warnings.catch_warnings(), one_blas_thread():
+                warnings.simplefilter("ignore", HeckmanfaWarning)
+                replicate = reweighted(sample, own / own[own > 0].mean(), n_selection=1)
+                other = refit(again, replicate)
+        except HeckmanfaError as error:
+            raise type(error)(f"with replicate weights {place + 1}: {error}") from error
+        if not other.converged or {*other.dropped} - {*fit.dropped}:
+            raise NotIdentifiedError(
+                f"with replicate weights {place + 1}, the model has no estimates: the fit did not "
+                "converge, or a column had to be left out. Use fewer features, or the design of "
+                "the survey"
+            )
+        estimates.append(_in_order(other, fit))
+    values, own = np.array(estimates), _in_order(fit, fit)
+    about = values - (own if survey.mse else values.mean(axis=0))
+    scales = survey.scales(len(values))
+    n = len(fit.terms)
+    covariance = np.asarray((about * scales[:, None]).T @ about)
+    errors = {}
+    for place, (name, (value, _)) in enumerate(_transformed(fit).items()):
+        spread = float(np.sqrt(covariance[n + place, n + place]))
+        errors[name] = replace(fit.errors[name], transformed=(value, spread))
+    return replace(fit, covariance=covariance[:n, :n]).with_errors(**errors)
+
+
+def _selecting(fit: Fit) -> tuple[int, ...]:
+    return fit.spec.selection if fit.probit is None else tuple(map(int, fit.probit.features))
+
+
+def _transformed(fit: Fit) -> dict[str, tuple[float, float]]:
+    """Return the error terms that were estimated on another scale."""
+    known = {name: error.transformed for name, error in fit.errors.items()}
+    return {name: pair for name, pair in known.items() if pair is not None}
+
+
+def _in_order(other: Fit, fit: Fit) -> Floats:
+    """Return the estimates of one fit in the order of the covariance of another.
+
+    Those of the errors on their transformed scale follow.
+    """
+    values: list[float] = []
+    constants = {each.name: each.constant for each in fit.family.equations}
+    for equation, term in fit.terms:
+        if equation == "errors":
+            values.append(other.errors[term].value)
+        elif term == constants[equation]:
+            values.append(other.equations[equation].intercept)
+        else:
+            values.append(float(other.equations[equation].coef[fit.labels.index(term)]))
+    for name in _transformed(fit):
+        pair = other.errors[name].transformed
+        values.append(np.nan if pair is None else pair[0])
+    return np.array(values)

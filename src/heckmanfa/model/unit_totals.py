@@ -1,0 +1,95 @@
+"""From the total scores of clusters or sampling units to the middle of a sandwich covariance.
+
+One clustering sums outer products of its totals, times G / (G - 1). Two clusterings add those of
+each and subtract those of their cells (Cameron, Gelbach and Miller, 2011), each with its own
+factor. A survey sums, in each stratum, those of its primary sampling units about their mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.group_cells import Cells
+from heckmanfa.data.rows import Groups, Mask
+from heckmanfa.errors import InputError
+from heckmanfa.model.linalg import symmetric
+from heckmanfa.text.option_words import option
+
+
+def squares_of_totals(cells: Cells, totals: Floats, seen: Mask) -> Floats:
+    """Return the middle matrix, (d, d), given the (n, d) totals of cells.
+
+    ``seen`` (n,) says which have a row of the fit. Those without one, in the other half of a split
+    or left out, are not clusters, but they are units of a survey, with a total of zero.
+    """
+    if cells.strata is not None:
+        return _in_strata(cells, cells.strata, totals)
+    n_cells = check_clusters(int(np.count_nonzero(seen)))
+    own = np.asarray(totals.T @ totals) * (n_cells / (n_cells - 1))
+    if not cells.ways:
+        return own
+    first, second = (_of_clustering(totals, codes, seen) for codes in cells.ways)
+    return without_negative(first + second - own, np.diag(first + second))
+
+
+def check_clusters(n: int) -> int:
+    """Refuse a single cluster, which carries no information on how clusters vary."""
+    if n < 2:
+        raise InputError(
+            f"{option('cov_type', 'cluster')} needs at least two groups; groups has {n}"
+        )
+    return n
+
+
+def check_counts(counts: tuple[int, ...]) -> int:
+    """Return the smallest number of clusters of any clustering; refuse a single one."""
+    if len(counts) > 1 and min(counts) < 2:
+        place = ("first", "second")[counts.index(min(counts))]
+        raise InputError(
+            f"{option('cov_type', 'cluster')}: the {place} of the two clusterings has a single "
+            "group; both need at least two. Leave it out"
+        )
+    return check_clusters(min(counts))
+
+
+def without_negative(squares: Floats, scale: Floats) -> Floats:
+    """Set negative eigenvalues of a difference of covariances to zero.
+
+    They are those of the matrix with every row and column divided by the root of its ``scale``,
+    (d,), so that the units of features do not matter.
+    """
+    root = np.sqrt(np.where(scale > 0, scale, 1.0))
+    values, vectors = np.linalg.eigh(symmetric(squares / np.outer(root, root)))
+    if values.min(initial=0.0) >= 0.0:
+        return squares
+    kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return symmetric(kept * np.outer(root, root))
+
+
+def _of_clustering(totals: Floats, codes: Groups, seen: Mask) -> Floats:
+    """Return the middle of one of two clusterings, whose clusters are made of cells."""
+    sums = np.zeros((int(codes.max()) + 1, totals.shape[1]))
+    np.add.at(sums, codes, totals)
+    n = check_clusters(len(np.unique(codes[seen])))
+    return np.asarray(sums.T @ sums) * (n / (n - 1))
+
+
+def _in_strata(cells: Cells, strata: Groups, totals: Floats) -> Floats:
+    """Sum over strata (1 - f) n / (n - 1) times the squares of units about their stratum's mean.
+
+    A stratum of one unit adds nothing ("certainty"), or its square about the mean of all units.
+    """
+    counts = np.bincount(strata)
+    sums = np.zeros((len(counts), totals.shape[1]))
+    np.add.at(sums, strata, totals)
+    centre = sums / counts[:, None]
+    factor = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0.0)
+    if cells.single_psu == "centered":
+        alone = counts == 1
+        centre[alone] = totals.mean(axis=0)
+        factor[alone] = 1.0
+    if cells.fraction is not None:
+        factor = factor * (1.0 - cells.fraction)
+    about = (totals - centre[strata]) * np.sqrt(factor)[strata, None]
+    return np.asarray(about.T @ about)
