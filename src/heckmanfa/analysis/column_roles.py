@@ -59,7 +59,7 @@ _FEW_WORDS, _FEW_LEVELS = 3, 20
 
 
 def read_outcome(
-    question: Question, series: pd.Series[Any], selected: Mask | None = None
+    question: Question, series: pd.Series[Any], selected: Mask | Floats | None = None
 ) -> tuple[Floats, Target]:
     """Return the outcome, and what it is; a missing one is NaN, and classes are numbered from 0.
 
@@ -67,7 +67,8 @@ def read_outcome(
     """
     asked = question.asked_family
     if asked is not None and asked.is_ordered:
-        outcome, target = read_ordered(question, asked, series, selected)
+        known = None if selected is None else np.asarray(selected, dtype=bool)
+        outcome, target = read_ordered(question, asked, series, known)
         _check_gaps(question, int(np.count_nonzero(np.isnan(outcome))), len(outcome))
         return outcome, target
     name, booleans = question.outcome, bool(pd.api.types.is_bool_dtype(series))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.errors import InputError, InputTypeError
-from heckmanfa.estimators.baselines import NaiveOLS
+from heckmanfa.estimators.baselines import NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.estimators.weighted import Weighing
 from heckmanfa.fit.family import BOTH
@@ -216,14 +216,14 @@ def _column(model: Any, conf_level: float) -> ModelColumn:
     """Return what a model puts into the table."""
     if hasattr(model, "fit_"):
         return column_of_fit(model.fit_, conf_level)
-    if isinstance(model, NaiveOLS | Weighing):
+    if isinstance(model, NaiveOLS | Weighing) and isinstance(model, ObservedRegressor):
         return _column_of_baseline(model, conf_level)
     raise InputError(
         f"a {type(model).__name__} has no coefficients to show: leave it out of the table"
     )
 
 
-def _column_of_baseline(model: NaiveOLS | Weighing, conf_level: float) -> ModelColumn:
+def _column_of_baseline(model: ObservedRegressor, conf_level: float) -> ModelColumn:
     """Return what a model that corrects for nothing unseen puts into the table."""
     names, encoding = model.encoded_names_, model.columns_read().encoding
     maker = TermMaker.of(list(names), encoding)

@@ -130,8 +130,9 @@ def warn_of_few_clusters(n_clusters: int | None, counts: tuple[int, ...] = ()) -
     if n_clusters is not None and n_clusters < FEW_CLUSTERS:
         n = clusters_text(n_clusters, counts)
         warn(
-            f"the covariance rests on {n} clusters. With fewer than {FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-            f"often, even with the {NullDistribution(n_clusters).name} distribution used here",
+            f"the covariance rests on {n} clusters. With fewer than {FEW_CLUSTERS}, standard "
+            "errors tend to be too small, and tests reject too often, even "
+            f"with the {NullDistribution(n_clusters).name} distribution used here",
             FewClustersWarning,
         )
 

@@ -26,7 +26,7 @@ from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.errors import AllObservedWarning, InputError, warn
 from heckmanfa.estimators.baselines import LinearRegressor, RowsRead
 from heckmanfa.estimators.fitting import publish, warn_of_few_clusters
-from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
+from heckmanfa.model.covariance import CovarianceKind, count_clusters
 from heckmanfa.model.equations import Selection, fit_selection
 from heckmanfa.model.inverse_probabilities import (
     Bounds,
@@ -36,6 +36,7 @@ from heckmanfa.model.inverse_probabilities import (
     weighted_covariance,
 )
 from heckmanfa.model.two_step import fit_least_squares
+from heckmanfa.model.unit_totals import check_counts
 from heckmanfa.results.diagnostics import outside
 from heckmanfa.results.distribution import Wald
 from heckmanfa.results.overlap_report import (
@@ -155,15 +156,15 @@ class Weighing:
     def _kind(self, read: RowsRead) -> CovarianceKind:
         """Return which covariance to estimate."""
         cluster: CovType = "cluster" if self.cov_type == "cluster" else "robust"
-        return CovarianceKind(cluster, self.weight_kind == "sampling", read.sample.n_groups)
+        return CovarianceKind(cluster, self.weight_kind == "sampling", read.sample.cells)
 
     def _estimated(
         self, terms: Any, values: Floats, covariance: Floats, kind: CovarianceKind, rows: Rows
     ) -> PlainEstimates:
         """Return estimates from these rows, and warn of few clusters."""
         n_clusters = None
-        if kind.cov_type == "cluster":
-            n_clusters = check_clusters(count_clusters(rows))
+        if kind.cells is not None:
+            n_clusters = check_counts(count_clusters(rows, kind.cells))
         warn_of_few_clusters(n_clusters)
         return PlainEstimates(
             terms=tuple(terms),

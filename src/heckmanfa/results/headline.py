@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
+from heckmanfa.results.naming import Naming
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import (
     NO_EXCLUSION,
@@ -116,21 +118,25 @@ def _of_effect(evidence: Evidence) -> Passage:
     return said
 
 
+def errors_kind(fit: Fit, naming: Naming) -> tuple[str | Name, ...]:
+    """Say of which kind standard errors are, after an interval; nothing if they are classical."""
+    if fit.spec.cov_type == "robust":
+        return (", robust",)
+    if fit.spec.cov_type == "survey":
+        return (", by the design of the survey",)
+    if fit.spec.cov_type != "cluster":
+        return ()
+    names = zip((" by ", " and "), naming.clusterings, strict=False)
+    return (", clustered", *(part for before, name in names for part in (before, Name(name))))
+
+
 def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = False) -> Passage:
     """Give the interval of an effect and its kind, without a full stop; ``start`` a sentence."""
-    effect, spec = main.effect, evidence.fit.spec
+    effect = main.effect
     if not effect.has_interval:
         return passage(f"{'Its' if start else 'its'} interval is not known")
     _, low, high = evidence.words.numbers(effect.estimate, effect.low, effect.high)
-    kind: tuple[str | Name, ...] = ()
-    if spec.cov_type == "robust":
-        kind = (", robust",)
-    elif spec.cov_type == "cluster":
-        kind = (", clustered",)
-        for name, before in zip(evidence.naming.clusterings, (" by ", " and "), strict=False):
-            kind = (*kind, before, Name(name))
-    elif spec.cov_type == "survey":
-        kind = (", by the design of the survey",)
+    kind = errors_kind(evidence.fit, evidence.naming)
     # A chance is about whether it predicts; an interval lets everything else in as well.
     if main.role in SURELY and not effect.excludes_zero:
         kind = (*kind, ", which does not tell its sign")

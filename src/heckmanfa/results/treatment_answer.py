@@ -12,6 +12,7 @@ from heckmanfa.results.answer import Answer, Tile, trust_tile
 from heckmanfa.results.checks import Check
 from heckmanfa.results.distribution import LEVEL
 from heckmanfa.results.effects import Effect
+from heckmanfa.results.headline import errors_kind
 from heckmanfa.results.may_write import Sentence
 from heckmanfa.results.treatment_evidence import TreatmentEvidence
 from heckmanfa.text.labels import said, with_unit
@@ -138,16 +139,11 @@ def interval_of(evidence: TreatmentEvidence, effect: Effect) -> str:
 
 def ends_of(evidence: TreatmentEvidence) -> Passage:
     """Give the interval of the effect on everyone, and its kind."""
-    effect, spec = evidence.main, evidence.fit.spec
+    effect = evidence.main
     if not effect.has_interval:
         return passage("interval not known")
     _, low, high = evidence.words.numbers(effect.estimate, effect.low, effect.high)
-    kind: tuple[str | Name, ...] = ()
-    if spec.cov_type == "robust":
-        kind = (", robust",)
-    elif spec.cov_type == "cluster":
-        cluster = evidence.naming.cluster
-        kind = (", clustered by ", Name(cluster)) if cluster else (", clustered",)
+    kind = errors_kind(evidence.fit, evidence.naming)
     return passage(f"95% interval {low} to {high}", *kind)
 
 

@@ -14,8 +14,8 @@ from heckmanfa.data.columns.column_numbers import as_table, numeric_array
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import linear
 from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.group_cells import labelled_groups
 from heckmanfa.data.rows import ArrayRows, one_blas_thread
-from heckmanfa.data.sample import labelled_groups
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import Read, length_of
 from heckmanfa.model.probit import fit_probit, selection_coordinates

@@ -247,8 +247,9 @@ def _model_says(
 
     with one_blas_thread():
         if fit.ordered_classes is not None:
-            values, _, covariance = class_effects(fit, estimates, ["marginal"], over, 1.0)
-            limits = None
+            values, _, limits, covariance = class_effects(
+                fit, estimates, ["marginal"], over, whole=1.0, conf_level=level
+            )
         else:
             values, _, limits, covariance = judged(
                 fit, estimates, lambda own: over(own, ["marginal"]), conf_level=level

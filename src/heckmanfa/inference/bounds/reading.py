@@ -10,11 +10,12 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats, is_dask, on_host
 from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.group_cells import group_codes, labelled_groups
 from heckmanfa.data.outcomes import refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import flags, group_codes, labelled_groups, read_outcome, read_weights
+from heckmanfa.data.sample import flags, read_outcome, read_weights
 from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
 from heckmanfa.inference.effect_cells import declared_order
 from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
