@@ -220,7 +220,7 @@ BAD: list[tuple[str, dict[str, Any], Change, type[Exception], str]] = [
         {},
         lambda f: f.assign(z=np.where(f["d"] == 1, 1.0, -1.0) + 0.1 * f["z"].abs()),
         SeparationError,
-        "'z' separates.*selected are the treated",
+        "'z' separates treated from untreated rows completely",
     ),
     (
         "a constant outcome of the treated",
@@ -326,7 +326,7 @@ def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: P
         (lambda: model.uncertainty_interval(**rows), "no profiles"),
         (lambda: model.exclusion_test(**rows), "no fits with other features"),
         (lambda: model.specification_tests(**rows), "no specification tests"),
-        (lambda: model.report(tmp_path / "a.html", **rows), r"use of_regime\(1\)"),
+        (lambda: model.report(tmp_path / "a.html", by="region"), "needs X with by"),
         (lambda: _fit(frame, regimes="separate", method="ml", start=0.3), "rho1 and rho0"),
         (lambda: [*heckmanfa.predict_batches(model, tmp_path)], r"use of_regime\(1\)"),
         (lambda: heckmanfa.plots.coefficients(model), r"draw of_regime\(1\)"),

@@ -59,6 +59,9 @@ def models(rows):
             X, y, selected=rows["selected"]
         ),
         "t, sample_weight": Heckman(PREDICT, method="ml", errors="t").fit(X, y, **weights),
+        "treatment": TreatmentModel(PREDICT).fit(
+            X, y.fillna(rows["over"]), treated=rows["selected"]
+        ),
         "treatment, sample_weight": TreatmentModel(PREDICT).fit(
             X, y.fillna(rows["over"]), treated=rows["selected"], **weights
         ),

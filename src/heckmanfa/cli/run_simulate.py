@@ -16,7 +16,7 @@ from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.files.outputs import new_folder, outputs
 from heckmanfa.data.files.paths import refuse_clashes, refuse_standard_output
-from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.rows import Mask, one_blas_thread
 from heckmanfa.data.scan.parquet_files import arrow
 from heckmanfa.data.threads import in_order
 from heckmanfa.datasets.simulation import CUTS, Truth, draw_rows, draw_truth, observed_as
@@ -146,7 +146,10 @@ def _blocks(
     starts = range(0, rows, BLOCK)
 
     def make(start: int) -> Columns:
-        block = make_block(truth, seed, start // BLOCK, min(BLOCK, rows - start), effect)
+        n = min(BLOCK, rows - start)
+        if effect is not None:
+            return make_treated_block(truth, seed, start // BLOCK, n, effect)
+        block = make_block(truth, seed, start // BLOCK, n)
         return block | {"y": observe(block["y"])}
 
     with one_blas_thread():
@@ -156,20 +159,26 @@ def _blocks(
             yield block
 
 
-def make_block(truth: Truth, seed: int, block: int, n: int, effect: float | None = None) -> Columns:
-    """Make the columns of one block; the outcome is NaN in rows that are not selected.
+def make_block(truth: Truth, seed: int, block: int, n: int) -> Columns:
+    """Make the columns of one block; the outcome is NaN in rows that are not selected."""
+    columns, outcome, selected = _drawn(truth, seed, block, n)
+    outcome[~selected] = np.nan
+    return columns | {"y": outcome}
 
-    With an ``effect`` it is that of everyone, and the treated have so much more.
-    """
+
+def make_treated_block(truth: Truth, seed: int, block: int, n: int, effect: float) -> Columns:
+    """Make those of a treatment, which who would be selected has; everyone has an outcome."""
+    columns, outcome, treated = _drawn(truth, seed, block, n)
+    return columns | {TREATED: treated.astype(np.int64), "y": outcome + effect * treated}
+
+
+def _drawn(truth: Truth, seed: int, block: int, n: int) -> tuple[Columns, Floats, Mask]:
+    """Draw features by name, the outcome of everyone, and who is selected."""
     X, outcome, selected = draw_rows(truth, n, np.random.default_rng([seed, block]))
     columns = np.empty(X.shape[::-1])
     for start in range(0, n, _TRANSPOSED):
         columns[:, start : start + _TRANSPOSED] = X[start : start + _TRANSPOSED].T
-    named: Columns = dict(zip(truth.feature_names, columns, strict=True))
-    if effect is not None:
-        return named | {TREATED: selected.astype(np.int64), "y": outcome + effect * selected}
-    outcome[~selected] = np.nan
-    return named | {"y": outcome}
+    return dict(zip(truth.feature_names, columns, strict=True)), outcome, selected
 
 
 def _write_csv(rows: Iterator[Columns], path: Path) -> None:
