@@ -55,7 +55,7 @@ class ClassEffects(Picture):
         return f"What goes with each class of {said(self.outcome, 40)}"
 
     def _look(self) -> str:
-        return "Look which classes lie right of zero: there are more of them where it is higher."
+        return "Look which classes lie right of zero: more of the feature, more of them."
 
     def _alt(self) -> str:
         start = f"Effects on the probability of each class of {cut(label(self.outcome), 30)}."
