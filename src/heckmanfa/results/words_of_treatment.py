@@ -20,6 +20,15 @@ TREATMENT: dict[str, FactWords] = {
         },
         sentence="{meaning}",
     ),
+    "chance_of_correction": FactWords(
+        line="correction needed",
+        meaning={
+            "sure": "Treatment depends on what the outcome depends on: least squares is biased.",
+            "no sign": "There is no sign that treatment is other than as by lot.",
+            "": "It cannot be told whether treatment depends on what the outcome depends on.",
+        },
+        sentence="{meaning}",
+    ),
     "rho_test_note": FactWords(sentence="{test}: {value}."),
     "overlap": FactWords(
         line="probability of treatment",
