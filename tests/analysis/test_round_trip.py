@@ -22,11 +22,15 @@ from heckmanfa import (
     HeckmanFA,
     HeckmanLasso,
     HeckmanOrdered,
+    HeckmanOrderedAverage,
+    HeckmanOrderedBestSubset,
     HeckmanProbit,
     HeckmanProbitAverage,
     HeckmanProbitBestSubset,
     InverseProbabilityWeighted,
     NaiveOLS,
+    TreatmentAverage,
+    TreatmentBestSubset,
     TreatmentModel,
 )
 from heckmanfa.analysis.model_classes import MODELS as MODULES
@@ -114,9 +118,17 @@ def fitted(data, network):
     }
     levels = pd.Series(np.where(np.isnan(y), np.nan, np.digitize(y, np.nanquantile(y, [0.3, 0.7]))))
     models["HeckmanOrdered"] = HeckmanOrdered(["a", "c"]).fit(X, levels)
+    models["HeckmanOrderedAverage"] = HeckmanOrderedAverage().fit(X, levels)
+    models["HeckmanOrderedBestSubset"] = HeckmanOrderedBestSubset(n_refits=2).fit(X, levels)
     treated = X["a"] + X["b"] > 0.5 * X["c"]
     everyone = np.where(np.isnan(y), X["a"], y)
     models["TreatmentModel"] = TreatmentModel(["c"], ["a", "c"]).fit(X, everyone, treated=treated)
+    models |= {
+        kind.__name__: kind(outcome_features=["a", "c"], treatment_features=["a", "c"]).fit(
+            X, everyone, treated=treated
+        )
+        for kind in (TreatmentAverage, TreatmentBestSubset)
+    }
     models["plain_RURegressor"] = network
     models["plain_Heckman"] = Heckman([0, 2]).fit(X[list("abc")].to_numpy(), y)
     models["plain_NaiveOLS"] = NaiveOLS().fit(X[list("abc")].to_numpy(), y)

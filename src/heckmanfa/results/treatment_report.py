@@ -213,14 +213,10 @@ def _chance_facts(fit: Fit) -> list[Fact]:
     if mixture.correction != "optional":
         return []
     chance = mixture.correction_share[CHANCES_BY]
-    meaning = {
-        "sure": "Treatment depends on what the outcome depends on: least squares is biased.",
-        "unknown": "It cannot be told whether treatment depends on what the outcome depends on.",
-        "no sign": "There is no sign that treatment is other than as by lot.",
-    }[says(chance)]
     value = f"in {percent(chance, 0)} of the {BY} weight"
     label = f"{listed([*fit.way.averaging.form.ends.correction])} needed"
-    return [Fact("chance_of_correction", "ok", value, meaning, label, sentence=meaning)]
+    said = says(chance)
+    return [tell(None, "chance_of_correction", "ok", value, case=said, name=label)]
 
 
 def _overlap_fact(measured: TreatmentDiagnostics) -> Fact:

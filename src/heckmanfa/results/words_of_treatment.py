@@ -75,6 +75,16 @@ TREATMENT: dict[str, FactWords] = {
         meaning="The effect on everyone is {own} here, and {other} by {method}. If the errors are "
         "normal, both are about the same.",
     ),
+    "chance_of_correction": FactWords(
+        line="correction needed",
+        meaning={
+            "sure": "Treatment depends on what the outcome depends on: least squares is biased.",
+            "no sign": "There is no sign that treatment is other than as by lot.",
+            "": "It cannot be told whether treatment depends on what the outcome depends on.",
+        },
+        sentence="{meaning}",
+    ),
+    "rho_test_note": FactWords(sentence="{test}: {value}."),
     "overlap": FactWords(
         "probabilities of treatment in common",
         "Treated and untreated have few probabilities of treatment in common.",
