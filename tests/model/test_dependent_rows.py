@@ -371,6 +371,13 @@ def test_a_survey_is_a_parameter_like_others(people, tmp_path):
     assert loaded.get_params()["cov_type"] == STRATIFIED
     assert loaded.fit_.design == model.fit_.design
     assert str(loaded.summary()) == str(model.summary())
+    clustered = Heckman(["educ"], cov_type="cluster").fit(
+        people[FEATURES], people["wage"], groups=people[["village", "trade"]]
+    )
+    heckmanfa.save(clustered, tmp_path / "clustered.heckmanfa")
+    loaded = heckmanfa.load(tmp_path / "clustered.heckmanfa")
+    assert loaded.get_params()["cov_type"] == "cluster"
+    assert loaded.fit_.cluster_counts == (6, 20)
     # The columns of the design stay in the frame of a cross-validation.
     X = design(people, "region", "village", "w")
     np.testing.assert_allclose(model.predict(X), model.predict(people[FEATURES]))
