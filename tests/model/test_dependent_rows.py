@@ -322,8 +322,11 @@ def test_every_kind_of_model_takes_a_survey(people):
 def test_rows_anywhere_give_the_survey_of_rows_in_memory(people, tmp_path):
     dd = pytest.importorskip("dask.dataframe")
     survey = Survey("region", "village", "w", fpc="n_villages", nest=True)
+    # A village without weight is a unit of the design, and has no row in the fit.
+    gone = (people["region"] == "r0") & (people["village"] == 0)
+    people = people.assign(w=people["w"].where(~gone, 0.0))
     wanted = fit(people, survey).fit_
-    # Rows whose outcome is missing though they are selected count in the design alone.
+    assert wanted.design.n_psu == 36
     people.to_parquet(tmp_path / "people.parquet", row_group_size=100)
     rows = scan(
         str(tmp_path / "people.parquet"),
