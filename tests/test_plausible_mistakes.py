@@ -111,15 +111,13 @@ def test_a_splitter_and_a_score_recognise_names_too(model):
             ask()
 
 
-def test_two_columns_of_groups_are_told_how_to_be_one():
-    model = Heckman(TWO, cov_type="cluster")
-    with pytest.raises(InputError, match=r"shape \(753, 2\).*\.groupby\(\[\.\.\.\]\)\.ngroup\(\)"):
-        model.fit(X, Y, groups=MROZ[["age", "kids5"]])
-    model.fit(X, Y, groups=MROZ.groupby(["age", "kids5"]).ngroup())
-    with pytest.raises(InputError, match=r"name of one column, .* it has shape \(2,\)"):
-        Heckman.from_formula(
-            "lwage ~ educ", "~ educ + age", MROZ, cov_type="cluster", groups=["age", "kids5"]
-        )
+def test_three_columns_of_groups_are_told_how_to_be_one():
+    model, three = Heckman(TWO, cov_type="cluster"), ["age", "kids5", "kids618"]
+    with pytest.raises(InputError, match=r"3 columns.*\.groupby\(\[\.\.\.\]\)\.ngroup\(\)"):
+        model.fit(X, Y, groups=MROZ[three])
+    model.fit(X, Y, groups=MROZ.groupby(three).ngroup())
+    with pytest.raises(InputError, match=r"name of one column, .* it has shape \(3,\)"):
+        Heckman.from_formula("lwage ~ educ", "~ educ + age", MROZ, cov_type="cluster", groups=three)
 
 
 # Values that are not numbers. ---------------------------------------------------------------------

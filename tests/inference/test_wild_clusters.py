@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from tests.plain_heckman import by_hand
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanProbit
+from heckmanfa import Heckman, HeckmanAverage, HeckmanProbit, Survey
 from heckmanfa.errors import HeckmanfaError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -151,6 +151,11 @@ def test_formulas_find_the_clusters_and_other_families_have_the_test(towns):
     with_town = towns[[*FEATURES, "town"]]
     named = plain.wild_test("educ = 0", with_town, towns["wage"], groups="town")
     assert named.p_value == wanted.p_value
+    # The units of a survey are clusters, too.
+    sampled = Heckman(["educ"], method="ml", cov_type=Survey(psu="town"))
+    sampled.fit(with_town, towns["wage"])
+    test = sampled.wild_test("educ = 0", with_town, towns["wage"], groups="town")
+    assert test.p_value == wanted.p_value
     high = (towns["wage"] > 1).where(towns["wage"].notna())
     binary = HeckmanProbit(["educ"]).fit(towns[FEATURES], high)
     test = binary.wild_test("educ = 0", towns[FEATURES], high, groups=towns["town"])

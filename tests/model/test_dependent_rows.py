@@ -322,8 +322,11 @@ def test_every_kind_of_model_takes_a_survey(people):
 def test_rows_anywhere_give_the_survey_of_rows_in_memory(people, tmp_path):
     dd = pytest.importorskip("dask.dataframe")
     survey = Survey("region", "village", "w", fpc="n_villages", nest=True)
+    # A village without weight is a unit of the design, and has no row in the fit.
+    gone = (people["region"] == "r0") & (people["village"] == 0)
+    people = people.assign(w=people["w"].where(~gone, 0.0))
     wanted = fit(people, survey).fit_
-    # Rows whose outcome is missing though they are selected count in the design alone.
+    assert wanted.design.n_psu == 36
     people.to_parquet(tmp_path / "people.parquet", row_group_size=100)
     rows = scan(
         str(tmp_path / "people.parquet"),
@@ -371,6 +374,13 @@ def test_a_survey_is_a_parameter_like_others(people, tmp_path):
     assert loaded.get_params()["cov_type"] == STRATIFIED
     assert loaded.fit_.design == model.fit_.design
     assert str(loaded.summary()) == str(model.summary())
+    clustered = Heckman(["educ"], cov_type="cluster").fit(
+        people[FEATURES], people["wage"], groups=people[["village", "trade"]]
+    )
+    heckmanfa.save(clustered, tmp_path / "clustered.heckmanfa")
+    loaded = heckmanfa.load(tmp_path / "clustered.heckmanfa")
+    assert loaded.get_params()["cov_type"] == "cluster"
+    assert loaded.fit_.cluster_counts == (6, 20)
     # The columns of the design stay in the frame of a cross-validation.
     X = design(people, "region", "village", "w")
     np.testing.assert_allclose(model.predict(X), model.predict(people[FEATURES]))

@@ -293,6 +293,8 @@ class Reader:
             if len(options) == 1:
                 return self._read(node, option, rule, sizes)
             # Types of a union are told apart before anything is read.
+            if get_origin(option) is typing.Literal and isinstance(node, str):
+                return self._read(node, option, rule, sizes)
             if isinstance(option, type) and isinstance(node, option) and type(node) is option:
                 return self._read(node, option, rule, sizes)
         return self._read(node, options[-1], rule, sizes)

@@ -240,6 +240,11 @@ def question_about(
 
 def _options_of(rows: ArrowRows) -> dict[str, Any]:
     """Return the options that scanned rows imply: what their columns are."""
+    if len(rows.groupings) > 1:
+        raise InputError(
+            f"the scan has {len(rows.groupings)} columns of groups, and a question about a table "
+            "takes one: scan it with one, or fit a model to these rows"
+        )
     texts = [name for name in rows.sources if kind_of(rows.schema.field(name).type) == "text"]
     levels = {} if rows.encoding is None else rows.encoding.levels
     options: dict[str, Any] = {

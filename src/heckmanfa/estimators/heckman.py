@@ -44,10 +44,11 @@ class Heckman(ScoredRegressor, SelectionModel):
         (Newey, 2009), whose slopes need no normality of the outcome's error. Lambda is then
         replaced by terms in the selection index, s0 + s1 p1 + ... + sL pL, of which p1 is lambda.
         It needs a feature that drives selection alone. There is no rho and no sigma.
-    cov_type : {None, "classical", "robust", "cluster"}
+    cov_type : {None, "classical", "robust", "cluster"} or Survey
         None is "classical"; of a series it is "robust", and "classical" is refused. "cluster"
         needs ``groups`` in `fit`; with G clusters, tests and intervals use t(G - 1), and joint
-        tests F(q, G - 1).
+        tests F(q, G - 1). A `heckmanfa.Survey` names the columns of X that are the design of a
+        survey, its sampling weights among them.
     weight_kind : {"frequency", "sampling"}
         What ``sample_weight`` means. With "frequency", a weight of 2 is two rows (integers only).
         With "sampling", as in surveys, weights are rescaled to mean one and need ``cov_type``

@@ -50,9 +50,10 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         Names, positions or a mask of X's columns in each equation; None is all of them. A
         feature may be in one equation only. Names are text: if a data frame's column names are
         integers other than 0 to K - 1 in order, integers are ambiguous and refused.
-    cov_type : {None, "classical", "robust", "cluster"}
+    cov_type : {None, "classical", "robust", "cluster"} or Survey
         None is "classical", the inverse of the observed information. "cluster" needs ``groups`` in
-        `fit`; with G clusters, tests and intervals use t(G - 1), and joint tests F(q, G - 1).
+        `fit`; with G clusters, tests and intervals use t(G - 1), and joint tests F(q, G - 1). A
+        `heckmanfa.Survey` names the columns of X that are the design of a survey.
     weight_kind : {"frequency", "sampling"}
         What ``sample_weight`` means. With "frequency", a weight of 2 is two rows (integers only).
         With "sampling", as in surveys, weights are rescaled to mean one and need ``cov_type``

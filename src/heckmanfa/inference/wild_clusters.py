@@ -221,6 +221,10 @@ def _clustered(fit: Fit, passed: PassedRows) -> tuple[ArrayRows, Cells, FitRows]
     """Return the rows of a fit with the codes of their clusters."""
     match_rows({"X": passed.X, "groups": passed.groups})
     X, groups, _ = group_units(fit, passed.X, passed.groups, "groups")
+    survey = fit.spec.survey
+    if survey is not None and isinstance(passed.groups, str) and passed.groups in survey.named:
+        # The design needs the column, too.
+        X = passed.X
     if groups is None:
         raise InputError(
             "wild_test needs the clusters: pass groups, the name of a column or an entry for each "

@@ -129,5 +129,4 @@ TREATMENT: dict[str, FactWords] = {
         claim="That the coefficients of features are effects as well",
         because="they are associations: only who is treated was allowed for.",
     ),
-    "rho_test_note": FactWords(sentence="{test}: {value}."),
 }
