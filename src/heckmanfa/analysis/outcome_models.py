@@ -172,7 +172,9 @@ def as_kind(kind: str, instead_of: str = USUAL_KIND) -> str:
 def changed_to(kind: str, instead_of: str) -> str:
     """Say how to ask for a kind in place of another, in an imperative."""
     drop = [option(*each) for each in asking(instead_of).items() if each[0] not in asking(kind)]
-    if drop and outcome_of(instead_of) in (kind, instead_of):
+    # Without options of its own, the usual kind is asked for.
+    usual = "outcome_kind" not in asking(instead_of) and outcome_of(instead_of) == instead_of
+    if drop and (usual or outcome_of(instead_of) == kind):
         return f"leave out {' and '.join(drop)}"
     return f"pass {as_kind(kind, instead_of)}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.ordered_classes import MOST_CLASSES
 from heckmanfa.fit.binary import BINARY, BinaryOutcome
 from heckmanfa.fit.family import Details, register
-from heckmanfa.fit.fitted import Fit
+from heckmanfa.fit.fitted import Fit, Part
 from heckmanfa.model.error_terms import RHO
 from heckmanfa.model.ordered_likelihood import cuts_of, step_terms
 from heckmanfa.model.ordered_slopes import cut_index
@@ -107,6 +108,7 @@ def at_class(fit: Fit, place: int | None = None) -> Fit:
     )
     equation = fit.equations["prediction"]
     intercept = equation.intercept - float(cuts_by(fit.error_values)[cut])
+    part = Part(fit, partial(at_class, place=place), jacobian) if fit.way.is_average else None
     return replace(
         fit,
         spec=replace(fit.spec, outcome_kind=REACHED.name, number=None, class_order=()),
@@ -116,6 +118,7 @@ def at_class(fit: Fit, place: int | None = None) -> Fit:
         covariance=jacobian @ fit.covariance @ jacobian.T,
         details=reached,
         origin=replace(fit.origin, classes=(classes[place - 1], classes[place])),
+        part=part,
     )
 
 

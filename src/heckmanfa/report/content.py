@@ -165,7 +165,7 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
 
 def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the intervals of the model of all features, by term, beside those of an average."""
-    fit = reported.fit
+    fit = reported.evidence.whole
     if not fit.way.is_average:
         return {}
     reach = distribution_of(fit).quantile(CONF_LEVEL)
@@ -271,7 +271,8 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         rows.append(["lambda", *_effect(best.imr), *empty, *more])
     rhos = [figure(best.rho), interval(*best.rho_interval)] if best.corrected else empty
     more = [] if whole is None else [figure(whole.rho), interval(*whole.rho_interval)]
-    rows.append(["rho", *rhos, *empty, *more])
+    if evidence.fit.family.can("single rho"):
+        rows.append(["rho", *rhos, *empty, *more])
     columns = [Column("Term", False)]
     for group in groups:
         columns += [Column("Estimate", group=group), Column("95% interval", group=group)]
