@@ -149,7 +149,8 @@ class TreatmentPictures:
     @in_labels
     def people(self) -> TreatedPeople | None:
         """Expected outcomes of typical rows, or of those described, with treatment and without."""
-        if self._rows is None:
+        # An average has no single fit of each regime.
+        if self._rows is None or self.evidence.fit.way.is_average:
             return None
         evidence = self.evidence
         found = _TreatedFinder(evidence, self._rows.people_rows)
