@@ -19,7 +19,7 @@ _OF_SELECTION = frozenset({"selected", "profile", "step"})
 _OF_RHO = _OF_SELECTION | {"rho", "start"}
 _OF_SEARCHES = frozenset({"always", "honest", "search_in", "selection_always", "selection_never"})
 _OF_SEARCH = _OF_RHO | _OF_SEARCHES
-_OF_TREATMENT = frozenset({"model", "treated", "regimes", "by", "profile", "log_outcome"})
+_OF_TREATMENT = frozenset({"model", "treated", "regimes", "by", "profile", "log_outcome", "always"})
 _TREATED = {"treated": "the column of 0 and 1 that says who is treated"}
 
 
@@ -75,27 +75,41 @@ OUTCOME_MODELS = {
         decides=True,
     ),
     "ordered": OutcomeModel(
-        {"none": "HeckmanOrdered"}, criteria=(), has=_OF_RHO | {"positive", "classes"}
+        {
+            "none": "HeckmanOrdered",
+            "average": "HeckmanOrderedAverage",
+            "best-subset": "HeckmanOrderedBestSubset",
+        },
+        criteria=("bic", "ebic", "aic"),
+        has=_OF_RHO | {"positive", "classes", "always"},
     ),
     "series": OutcomeModel(
-        {"none": "Heckman"},
+        {"none": "Heckman", "average": "HeckmanAverage"},
         criteria=(),
-        has=_OF_SELECTION | {"log_outcome", "n_terms", "intercept"},
+        has=_OF_SELECTION | {"log_outcome", "n_terms", "intercept", "always"},
         asked={"method": "series"},
         outcome="linear",
         plural="outcomes with a series",
     ),
     "treatment": OutcomeModel(
-        {"none": "TreatmentModel"},
-        criteria=(),
+        {
+            "none": "TreatmentModel",
+            "average": "TreatmentAverage",
+            "best-subset": "TreatmentBestSubset",
+        },
+        criteria=("bic", "ebic", "aic"),
         has=_OF_TREATMENT | {"start"},
         asked={"model": "treatment"},
         plural="treatments",
         needs=_TREATED,
     ),
     "switching": OutcomeModel(
-        {"none": "TreatmentModel"},
-        criteria=(),
+        {
+            "none": "TreatmentModel",
+            "average": "TreatmentAverage",
+            "best-subset": "TreatmentBestSubset",
+        },
+        criteria=("bic", "ebic", "aic"),
         has=_OF_TREATMENT,
         asked={"model": "treatment", "regimes": "separate"},
         plural="treatments",

@@ -232,7 +232,7 @@ def check_groups(cov_type: CovType | None, groups: Any) -> None:
 def _check_method(estimator: Any) -> None:
     """Refuse a method that the model does not have, or options that the method does not take."""
     family: Family = estimator._family
-    method = getattr(estimator, "method", family.methods[0])
+    method = _method(estimator)
     if method not in family.methods:
         raise InputError(
             f"{type(estimator).__name__} has no {option('method', method)}: that is a method of "
@@ -310,9 +310,10 @@ def _class_order(estimator: Any) -> tuple[Any, ...]:
 
 def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a search of both equations has no choice."""
-    if getattr(estimator, "search_in", "prediction") == "both":
-        return "ml"
     family: Family = estimator._family
+    asked = getattr(estimator, "method", family.methods[0])
+    if getattr(estimator, "search_in", "prediction") == "both" and asked in family.methods:
+        return "ml"
     return estimator.method if len(family.methods) > 1 else family.methods[0]
 
 

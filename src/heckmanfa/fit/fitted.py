@@ -206,11 +206,11 @@ class ErrorEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a fit of one regime, or at one cut point, is taken from: an average of the whole."""
+    """What a fit of one regime is taken from: an average, whose assignments have both regimes."""
 
     whole: Fit
     take: Callable[[Fit], Fit]
-    """the same regime, or cut point, of another fit"""
+    """the same regime of another fit"""
     matrix: Floats
     """(T, W) from the terms of the whole to those of the part"""
 

@@ -7,7 +7,7 @@ number of classes, `Spec.number`, once the data have told it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +28,7 @@ from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.classes import ClassLikelihood
 from heckmanfa.fit.family import Family, register
 from heckmanfa.fit.fitted import Fit, Spec
-from heckmanfa.fit.making import Inputs, count, fit_of_maximum
+from heckmanfa.fit.making import FirstStep, Inputs, count, fit_of_maximum
 from heckmanfa.fit.ordered_cut import REACHED, OrderedOutcome, at_class, cuts_by
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, fit_selection, gather
@@ -184,6 +184,23 @@ def fit_ordered(inputs: Inputs) -> Fit:
     return replace(fit, details=details)
 
 
+def averaged_outcome(
+    fit: Fit, groups: Sequence[tuple[float, Fit]], first: FirstStep
+) -> OrderedOutcome:
+    """Return the details of an average, with the slopes of its own probabilities."""
+    details = fit.details
+    assert isinstance(details, OrderedOutcome)
+    slopes, features = [], fit.equation
+    for _, own in groups:
+        coef = np.array([own.intercept, *own.coef[features]])
+        slopes.append(slopes_at_cuts(first.rows, features, coef, cuts_by(own.error_values)))
+    weights = np.array([weight for weight, _ in groups])
+    means, gradients = details.mean_slopes.copy(), details.mean_slope_gradients.copy()
+    means[0] = weights @ np.array([each.mean for each in slopes])
+    gradients[0] = np.tensordot(weights, np.array([each.gradient for each in slopes]), axes=1)
+    return replace(details, mean_slopes=means, mean_slope_gradients=gradients)
+
+
 def _refuse_complete(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     """Refuse rows of which no outcome is missing."""
     raise InputError(
@@ -253,6 +270,7 @@ ORDERED = register(
         is_ordered=True,
         of_number=of_classes,
         answered=at_class,
+        average_details=averaged_outcome,
         first_step=select_and_check,
         estimate=fit_ordered,
         estimate_alone=_refuse_complete,

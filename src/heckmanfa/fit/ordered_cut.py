@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -17,10 +16,11 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.ordered_classes import MOST_CLASSES
 from heckmanfa.fit.binary import BINARY, BinaryOutcome
 from heckmanfa.fit.family import Details, register
-from heckmanfa.fit.fitted import Fit, Part
+from heckmanfa.fit.fitted import Fit
 from heckmanfa.model.error_terms import RHO
 from heckmanfa.model.ordered_likelihood import cuts_of, step_terms
 from heckmanfa.model.ordered_slopes import cut_index
+from heckmanfa.search.form import Form
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +108,16 @@ def at_class(fit: Fit, place: int | None = None) -> Fit:
     )
     equation = fit.equations["prediction"]
     intercept = equation.intercept - float(cuts_by(fit.error_values)[cut])
-    part = Part(fit, partial(at_class, place=place), jacobian) if fit.way.is_average else None
+    average, search = fit.average, fit.search
+    if average is not None:
+        average = replace(average, form=_form_at(average.form, cut))
+    if search is not None and search.result is not None and search.result.goal.form is not None:
+        goal = replace(search.result.goal, form=_form_at(search.result.goal.form, cut))
+        search = replace(search, result=replace(search.result, goal=goal))
     return replace(
         fit,
+        average=average,
+        search=search,
         spec=replace(fit.spec, outcome_kind=REACHED.name, number=None, class_order=()),
         equations=fit.equations | {"prediction": replace(equation, intercept=intercept)},
         errors={name: fit.errors[name] for name in ("rho",)},
@@ -118,8 +125,22 @@ def at_class(fit: Fit, place: int | None = None) -> Fit:
         covariance=jacobian @ fit.covariance @ jacobian.T,
         details=reached,
         origin=replace(fit.origin, classes=(classes[place - 1], classes[place])),
-        part=part,
     )
+
+
+def _form_at(form: Form, cut: int) -> Form:
+    """Return the form of reaching a class: its intercept is less by the cut point, to first order.
+
+    Steps between cut points are estimated as logarithms, and the first cut point is zero.
+    """
+    n = form.correction + form.n_corrections
+    steps = np.exp(form.estimates[n : n + cut])
+    jacobian = np.eye(len(form.estimates))[:n]
+    jacobian[0, n : n + cut] = -steps
+    estimates = form.estimates[:n].copy()
+    estimates[0] -= steps.sum()
+    covariance = jacobian @ form.covariance @ jacobian.T
+    return replace(form, estimates=estimates, covariance=covariance, shown=())
 
 
 def naive_at_class(fit: Fit) -> tuple[Floats, float]:

@@ -165,7 +165,7 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
 
 def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the intervals of the model of all features, by term, beside those of an average."""
-    fit = reported.evidence.whole
+    fit = reported.fit
     if not fit.way.is_average:
         return {}
     reach = distribution_of(fit).quantile(CONF_LEVEL)
