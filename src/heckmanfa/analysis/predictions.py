@@ -78,8 +78,11 @@ def usual_interval(model: Any, request: Request) -> tuple[str | None, str]:
         return None, ""
     if fit.family.has_classes or kind == "expected":
         return "confidence", ""
+    of_mean = "low and high are of the mean, not of a new outcome, whose distribution "
     if not fit.family.can("single rho"):
-        return "confidence", ""
+        return "confidence", f"{of_mean}the {fit.family.words.model} does not suppose."
+    if kind != "marginal" and not fit.family.can("normal errors"):
+        return "confidence", f"{of_mean}given selection has no interval here."
     known = fit.way.is_average or not fit.way.is_corrected or abs(fit.rho) < 1
     if kind != "marginal" and not known:
         return None, (

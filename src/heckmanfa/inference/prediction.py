@@ -274,8 +274,12 @@ def interval(
             "supposes no distribution of a new outcome. Use 'confidence', the interval of its "
             "expectation."
         )
-    if new and kind != "marginal":
-        fit.family.require("normal errors")
+    if new and kind != "marginal" and not fit.family.can("normal errors"):
+        raise InputError(
+            f"the {fit.family.words.model} has no {option('return_interval', 'prediction')} given "
+            "selection. Use 'confidence', the interval of its expectation, or "
+            f"{option('kind', 'marginal')}."
+        )
     if new and kind != "marginal" and not (fit.way.is_average or abs(fit.rho) < 1):
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "

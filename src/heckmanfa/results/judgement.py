@@ -187,8 +187,8 @@ def _by_weights(fit: Fit, form: Form, mixture: Average) -> Judgement:
 
 
 def _all_features(fit: Fit, form: Form) -> AllFeaturesTest | None:
-    """Test the correction in the model in which everything predicts; None of several terms."""
-    if form.n_corrections > 1:
+    """Test the correction in the model in which everything predicts; None without one rho."""
+    if not fit.family.can("single rho"):
         return None
     place = form.correction
     estimate, variance = form.estimates[place], form.covariance[place, place]

@@ -100,6 +100,10 @@ def _gap(evidence: Evidence) -> Passage:
     if evidence.fit.family.has_classes and evidence.rho.excludes_zero:
         less = "lower" if evidence.rho.estimate > 0.0 else "higher"
         return passage(who, f" would have a {less} ", target, same, ".")
+    if not gap.known and evidence.fit.family.has_imr and evidence.rho.excludes_zero:
+        # How far they are apart follows from lambda of normal errors; the sign is that of rho.
+        less = "less " if evidence.rho.estimate > 0.0 else "more "
+        return passage(who, f" would have {less}", _outcome(evidence), same, ".")
     if not gap.excludes_zero:
         return passage(
             *(who, " differ from others with the same features, but whether they would have more"),
