@@ -93,8 +93,8 @@ OUTCOME_MODELS = {
     ),
     "treatment": OutcomeModel(
         {
+            # An answer about an average would have chances of instruments in place of instruments.
             "none": "TreatmentModel",
-            "average": "TreatmentAverage",
             "best-subset": "TreatmentBestSubset",
         },
         criteria=("bic", "ebic", "aic"),
@@ -105,8 +105,8 @@ OUTCOME_MODELS = {
     ),
     "switching": OutcomeModel(
         {
+            # An answer about an average would have chances of instruments in place of instruments.
             "none": "TreatmentModel",
-            "average": "TreatmentAverage",
             "best-subset": "TreatmentBestSubset",
         },
         criteria=("bic", "ebic", "aic"),
@@ -185,7 +185,8 @@ def as_kind(kind: str, instead_of: str = USUAL_KIND) -> str:
 
 def changed_to(kind: str, instead_of: str) -> str:
     """Say how to ask for a kind in place of another, in an imperative."""
-    drop = [option(*each) for each in asking(instead_of).items() if each[0] not in asking(kind)]
+    there = {*asking(kind), "outcome_kind"}
+    drop = [option(*each) for each in asking(instead_of).items() if each[0] not in there]
     if drop and outcome_of(instead_of) in (kind, instead_of):
         return f"leave out {' and '.join(drop)}"
     return f"pass {as_kind(kind, instead_of)}"

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.errors import HeckmanfaError
+from heckmanfa.errors import HeckmanfaError, InputError
 from heckmanfa.fit import Fit
 from heckmanfa.fit.treatment import fit_of_regime
 from heckmanfa.fit.treatment_details import treatment_details
@@ -56,6 +56,12 @@ def treatment_evidence(
     groups : DataFrame, optional
         Effects by group, as `average_effects` returns them, of the groups of the column ``by``.
     """
+    if fit.way.is_average:
+        raise InputError(
+            "a page about a treatment names the instruments, and in an average each feature is one "
+            "with a chance only: use summary(), inclusion_ and effects(), or report a "
+            "TreatmentBestSubset"
+        )
     details, reach = treatment_details(fit), distribution_of(fit).quantile(CONF_LEVEL)
     effects = average_effects(fit, None, None, None, None, CONF_LEVEL, fit.family.words.model)
     slope = details.gradients[2] - details.gradients[1]
@@ -149,8 +155,7 @@ class TreatmentPictures:
     @in_labels
     def people(self) -> TreatedPeople | None:
         """Expected outcomes of typical rows, or of those described, with treatment and without."""
-        # An average has no single fit of each regime.
-        if self._rows is None or self.evidence.fit.way.is_average:
+        if self._rows is None:
             return None
         evidence = self.evidence
         found = _TreatedFinder(evidence, self._rows.people_rows)
