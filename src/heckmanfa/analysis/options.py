@@ -134,7 +134,7 @@ class Options:
             "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest "
             "and --criterion mean best-subset. A binary outcome has best-subset (unless given), "
             "average and none; a treatment none (unless given) and best-subset; an ordered outcome "
-            "none (unless given), average and best-subset; a series none (unless given) and average.",
+            "none (unless given), average and best-subset; a series none.",
             SEARCH,
             brief="average, best-subset, fa, lasso or none.",
         ),

@@ -84,9 +84,9 @@ OUTCOME_MODELS = {
         has=_OF_RHO | {"positive", "classes", "always"},
     ),
     "series": OutcomeModel(
-        {"none": "Heckman", "average": "HeckmanAverage"},
+        {"none": "Heckman"},
         criteria=(),
-        has=_OF_SELECTION | {"log_outcome", "n_terms", "intercept", "always"},
+        has=_OF_SELECTION | {"log_outcome", "n_terms", "intercept"},
         asked={"method": "series"},
         outcome="linear",
         plural="outcomes with a series",
