@@ -50,7 +50,7 @@ def estimates_of(name: str, model: Any, X: pd.DataFrame, weight: Floats | None) 
     mean: dict[str, Any] = {"equation": "mean", "term": MEAN}
     if hasattr(model, "mean_"):
         mean |= model.tidy().iloc[0].drop(["equation", "term"]).to_dict()
-    else:
+    elif _knows_everyone(model):
         mean["estimate"] = _mean(_predicted(model, X), weight)
     first = [] if np.isnan(mean["estimate"]) else [pd.DataFrame([mean])]
     table = pd.concat([*first, coefficients], ignore_index=True)
@@ -63,6 +63,11 @@ def all_estimates(
     """Return `estimates_of` all fitted models, one below the other."""
     tables = [estimates_of(name, model, X, weight) for name, model in fitted.items()]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=_COLUMNS)
+
+
+def _knows_everyone(model: Any) -> bool:
+    """Whether a model says what is expected of anyone: a series without an intercept does not."""
+    return not np.isnan(getattr(model, "intercept_", 0.0))
 
 
 def _predicted(model: Any, X: pd.DataFrame) -> Floats:

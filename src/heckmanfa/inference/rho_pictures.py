@@ -45,9 +45,9 @@ _COVARIANCES = {"robust": "robust", "cluster": "clustered", "survey": "survey"}
 
 
 def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
-    """Return rho by assignment; None if there is only one, or they have no weights."""
+    """Return rho by assignment; None if there is only one, no weights, or no rho."""
     weighed = evidence.weights
-    if not isinstance(weighed, AssignmentWeights):
+    if not (isinstance(weighed, AssignmentWeights) and evidence.fit.family.can("single rho")):
         return None
     mixture = weighed.mixture
     if mixture.n_assignments == 1:

@@ -271,7 +271,8 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         rows.append(["lambda", *_effect(best.imr), *empty, *more])
     rhos = [figure(best.rho), interval(*best.rho_interval)] if best.corrected else empty
     more = [] if whole is None else [figure(whole.rho), interval(*whole.rho_interval)]
-    rows.append(["rho", *rhos, *empty, *more])
+    if evidence.fit.family.can("single rho"):
+        rows.append(["rho", *rhos, *empty, *more])
     columns = [Column("Term", False)]
     for group in groups:
         columns += [Column("Estimate", group=group), Column("95% interval", group=group)]

@@ -300,13 +300,15 @@ def assignments_of(fit: Fit, form: Form, states: Mask, own: Effects) -> list[Ass
         spread[~masks[row] & ~state[-1]] = np.nan
         known = has_imr and state[-2]
         imr = Effect(*(float(end) for end in ends[row, place])) if known else UNKNOWN
-        rho = ends[row, place + has_imr].clip(-1.0, 1.0)
+        rho = np.full(3, np.nan)
+        if "rho" in form.ends.shown:
+            rho = ends[row, form.place_of("rho")]
         assignments.append(
             Assignment(
                 mask=masks[row],
                 bic=float(bic[row]),
-                rho=float(members.terms[row, place + has_imr]),
-                rho_interval=(float(rho[1]), float(rho[2])),
+                rho=float(rho[0]),
+                rho_interval=(float(max(rho[1], -1.0)), float(min(rho[2], 1.0))),
                 imr=imr,
                 coef=Series(spread),
             )
@@ -321,8 +323,9 @@ def _by_form(form: Form, states: Mask) -> tuple[Floats, Floats]:
     estimates = Members(form, corrected, np.ones(len(states))).estimates
     coef = np.full((len(states), form.n_features), np.nan)
     coef[:, list(form.columns)] = estimates[:, form.outcomes[0][1:]]
-    rho = form.error_terms(estimates)["rho"]
-    return coef, rho if form.knows_correction else np.full(len(states), np.nan)
+    known = form.knows_correction and "rho" in form.ends.shown
+    nan = np.full(len(states), np.nan)
+    return coef, form.error_terms(estimates)["rho"] if known else nan
 
 
 def _refitted(fit: Fit, own: Effects, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:

@@ -186,8 +186,10 @@ def _by_weights(fit: Fit, form: Form, mixture: Average) -> Judgement:
     return Judgement(kinds[says(chance)], chance, rival, all_features=_all_features(fit, form))
 
 
-def _all_features(fit: Fit, form: Form) -> AllFeaturesTest:
-    """Test the correction in the model in which everything predicts."""
+def _all_features(fit: Fit, form: Form) -> AllFeaturesTest | None:
+    """Test the correction in the model in which everything predicts; None of several terms."""
+    if form.n_corrections > 1:
+        return None
     place = form.correction
     estimate, variance = form.estimates[place], form.covariance[place, place]
     test = distribution_of(fit).wald([estimate], np.array([[variance]]))

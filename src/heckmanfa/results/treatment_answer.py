@@ -17,7 +17,7 @@ from heckmanfa.results.may_write import Sentence
 from heckmanfa.results.treatment_evidence import TreatmentEvidence
 from heckmanfa.text.labels import said, with_unit
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import MINUS, count, effects, number, p_equals
+from heckmanfa.text.wording import MINUS, chance_text, count, effects, number, p_equals
 
 BY_LOT = "as if drawn by lot"
 _KINDS = {"yes": "caution", "unknown": "unknown", "unreliable": "unknown"}
@@ -126,9 +126,10 @@ def verb_of(effect: Effect) -> str:
 def size_of(evidence: TreatmentEvidence, effect: Effect) -> str:
     """Write how large an effect is, without its sign."""
     words = evidence.words
+    ends = effect.estimate, effect.low, effect.high
     if words.log is not None:
-        return words.numbers(effect.estimate)[0].removeprefix(MINUS)
-    return with_unit(effects(abs(effect.estimate))[0], evidence.outcome)
+        return words.numbers(*ends)[0].removeprefix(MINUS)
+    return with_unit(effects(*ends)[0].removeprefix(MINUS), evidence.outcome)
 
 
 def interval_of(evidence: TreatmentEvidence, effect: Effect) -> str:
@@ -193,13 +194,17 @@ def _of(evidence: TreatmentEvidence, kind: str) -> str:
     return interval_of(evidence, next(e.effect for e in evidence.effects if e.kind == kind))
 
 
+def _of_group(evidence: TreatmentEvidence, effect: Effect) -> str:
+    return evidence.words.numbers(effect.estimate, effect.low, effect.high)[0]
+
+
 def _by_group(evidence: TreatmentEvidence) -> Passage:
     """Name the effects on groups."""
     groups = evidence.shown_groups
     if not groups:
         return passage()
     first = ", ".join(
-        f"{each.group} {evidence.words.numbers(each.effect.estimate)[0]}"
+        f"{each.group} {_of_group(evidence, each.effect)}"
         for each in groups[:_GROUPS]
     )
     more = len(groups) - _GROUPS
@@ -211,6 +216,11 @@ def _choice_tile(evidence: TreatmentEvidence) -> Tile:
     question, choice = "Did selection into treatment matter?", evidence.choice
     if choice == "unreliable":
         words = passage("A check says not to rely on this model.")
+    elif evidence.fit.way.is_average:
+        words = passage("Every set of features allows for it.")
+        if evidence.chance is not None:
+            needs = "" if choice == "yes" else " A yes needs 90%."
+            words = passage(f"The chance that it did is {chance_text(evidence.chance)}.{needs}")
     else:
         p = p_equals(evidence.test.p_value)
         rare = "rare" if choice == "yes" else "nothing unusual"
@@ -239,6 +249,10 @@ def _who_chose(evidence: TreatmentEvidence) -> Passage:
 def numbers_of(evidence: TreatmentEvidence) -> Passage:
     """Give the correlations of the errors, and their test."""
     measured, errors = evidence.measured, evidence.fit.errors
+    if evidence.fit.way.is_average:
+        chance = evidence.chance
+        of_it = f"Chance {chance_text(chance)}" if chance is not None else "Not weighed"
+        return passage(f"{of_it}, by weights of sets of features.")
     rhos = ", ".join(f"{name} {number(errors[name].value)}" for name in measured.rho_walds)
     kind = "Wald test" if measured.rho_lr is None else "LR test"
     zero = " = ".join(measured.rho_walds)
