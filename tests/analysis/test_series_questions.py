@@ -153,7 +153,7 @@ REFUSED = {
     "a start": ({"start": 0.2}, InputError, "start"),
     "t errors": ({"errors": "t"}, InputError, "leave out method='series'"),
     "a logarithm": ({"outcome_transform": "log"}, InputError, "outcome_transform"),
-    "classes": ({"outcome_kind": "binary"}, InputError, "linear outcomes"),
+    "classes": ({"outcome_kind": "binary"}, InputError, "two models"),
     "terms without a series": ({"method": "ml"}, InputError, "method='series'"),
     "a typo": ({"predict_with": ["edcu"]}, HeckmanfaError, "mean 'educ'"),
     "another intercept": ({"intercept": "here"}, InputError, "at infinity"),

@@ -185,15 +185,21 @@ def test_every_word_of_the_saved_command_fits_again(shell, file):
         (("--treated", "trained"), ["--treated is for treatments", "pass --model treatment"]),
         (("--regimes", "separate"), ["--regimes is for treatments", "pass --model treatment"]),
         (("--by", "region"), ["--by is for treatments", "pass --model treatment"]),
-        ((*ASKED[2:], "--selected", "region"), ["--selected", "Leave it or --model treatment out"]),
-        ((*ASKED[2:], "--search", "average"), ["--search average", "whose search is none"]),
+        (
+            (*ASKED[2:], "--selected", "region"),
+            ["--selected", "Leave it out, or leave out --model treatment"],
+        ),
+        (
+            (*ASKED[2:], "--search", "average"),
+            ["--search average", "whose search is none or best-subset"],
+        ),
         ((*ASKED[2:], "--honest"), ["--honest is for linear outcomes and binary outcomes"]),
         ((*ASKED[2:], "--rho", "0.3"), ["--rho is for"]),
         (
             (*ASKED[2:], "--outcome-transform", "log"),
             ["--outcome-transform is for linear outcomes"],
         ),
-        ((*ASKED[2:], "--outcome-kind", "binary"), ["--outcome-kind binary and --model treatment"]),
+        ((*ASKED[2:], "--outcome-kind", "binary"), ["--model treatment and --outcome-kind binary"]),
         ((*ASKED[2:], "--by", "reigon"), ["--by", "'reigon'", "mean 'region'"]),
         ((*ASKED[2:], "--by", "way"), ["--by", "'way'", "20 groups at most"]),
         ((*ASKED[2:], "--start", "0.2", "--regimes", "separate"), ["--start is for"]),
@@ -340,11 +346,11 @@ def test_compare_refuses_what_is_about_held_out_rows(shell, file):
     assert "--folds is about held-out rows" in text
 
 
-def test_compare_of_features_refuses_exclusions(shell, mroz):
+def test_compare_of_features_chooses_among_all_of_them(shell, mroz):
     words = ("compare", "mroz.csv", "--outcome", "lwage", "--features", "educ,age")
-    status, text = shell(*words, "--select-only", "age")
+    status, text = shell(*words, "--predict-with", "educ")
     assert status == 2
-    assert "--select-only is for treatments" in text
+    assert "--predict-with is for treatments" in text
 
 
 def test_help_names_the_options_of_treatments(shell):

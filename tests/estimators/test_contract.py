@@ -137,6 +137,9 @@ def test_a_parameter_has_one_type_and_one_default_in_every_estimator():
         ("n_refits", HeckmanProbitBestSubset),
         ("epochs", RURegressor),
         ("learning_rate", RURegressor),
+        # What weighs by probabilities has no design of a survey.
+        ("cov_type", InverseProbabilityWeighted),
+        ("cov_type", DoublyRobust),
     }
     declared = defaultdict(set)
     for kind in CLASSES:

@@ -21,11 +21,13 @@ X = pd.DataFrame(RNG.normal(size=(260, 4)), columns=list("abcd"))
 U, E = RNG.normal(size=(2, 260))
 SELECTED = 0.4 + 0.6 * X["a"] + 0.7 * X["c"] + 0.4 * X["d"] + U > 0
 Y = (1.0 + X["a"] + 0.5 * X["b"] + 0.5 * U + E).where(SELECTED)
+GROUPS = np.arange(260) % 13
 CLASSES = (Y > 1.0).astype(float).where(SELECTED)
 
 # Called with the rows of the fit; what is not here needs nothing.
 WITH_ROWS = {
     "bootstrap": {"n_boot": 3, "random_state": 0},
+    "bounds": {},
     "exclusion_test": {},
     "log_likelihood": {},
     "mills_ratios": {},
@@ -95,6 +97,8 @@ def answer(model, name, y):
                 found = found(X, y, **WITH_ROWS[name])
             elif name in WITH_FEATURES:
                 found = found(X)
+            elif name == "wild_test":
+                found = found("a = 0", X, y, groups=GROUPS, n_boot=19, random_state=0)
             elif name == "report":
                 with tempfile.TemporaryDirectory() as folder:
                     found(path := Path(folder) / "page.html", X, y)

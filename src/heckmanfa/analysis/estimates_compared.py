@@ -11,6 +11,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import ObservedRegressor
+from heckmanfa.inference.expectations import is_known
 from heckmanfa.text.wording import NO_EXCLUSION, plural
 
 MEAN = "Mean of everyone"
@@ -51,7 +52,8 @@ def estimates_of(name: str, model: Any, X: pd.DataFrame, weight: Floats | None) 
         mean |= model.tidy().iloc[0].drop(["equation", "term"]).to_dict()
     elif _knows_everyone(model):
         mean["estimate"] = _mean(_predicted(model, X), weight)
-    table = pd.concat([pd.DataFrame([mean]), coefficients], ignore_index=True)
+    first = [] if np.isnan(mean["estimate"]) else [pd.DataFrame([mean])]
+    table = pd.concat([*first, coefficients], ignore_index=True)
     return table.assign(method=name).reindex(columns=_COLUMNS)
 
 
@@ -70,6 +72,10 @@ def _knows_everyone(model: Any) -> bool:
 
 def _predicted(model: Any, X: pd.DataFrame) -> Floats:
     """Predict everyone's outcome; NaN where a feature is missing."""
+    fit = getattr(model, "fit_", None)
+    if fit is not None and (fit.family.is_ordered or not is_known(fit, "marginal")):
+        # Classes have no mean, and a series does not identify it.
+        return np.full(len(X), np.nan)
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X, missing="nan")[:, 1])
     return np.asarray(model.predict(X, missing="nan"))

@@ -133,7 +133,8 @@ class Options:
             "Which features predict: average (over all assignments, unless given), best-subset "
             "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest "
             "and --criterion mean best-subset. A binary outcome has best-subset (unless given), "
-            "average and none, a treatment none.",
+            "average and none; a treatment none (unless given) and best-subset; an ordered outcome "
+            "none (unless given), average and best-subset; a series none.",
             SEARCH,
             brief="average, best-subset, fa, lasso or none.",
         ),

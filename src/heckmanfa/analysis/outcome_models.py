@@ -84,17 +84,17 @@ OUTCOME_MODELS = {
         has=_OF_RHO | {"positive", "classes", "always"},
     ),
     "series": OutcomeModel(
-        {"none": "Heckman", "average": "HeckmanAverage"},
+        {"none": "Heckman"},
         criteria=(),
-        has=_OF_SELECTION | {"log_outcome", "n_terms", "intercept", "always"},
+        has=_OF_SELECTION | {"log_outcome", "n_terms", "intercept"},
         asked={"method": "series"},
         outcome="linear",
         plural="outcomes with a series",
     ),
     "treatment": OutcomeModel(
         {
+            # An answer about an average would have chances of instruments in place of instruments.
             "none": "TreatmentModel",
-            "average": "TreatmentAverage",
             "best-subset": "TreatmentBestSubset",
         },
         criteria=("bic", "ebic", "aic"),
@@ -105,8 +105,8 @@ OUTCOME_MODELS = {
     ),
     "switching": OutcomeModel(
         {
+            # An answer about an average would have chances of instruments in place of instruments.
             "none": "TreatmentModel",
-            "average": "TreatmentAverage",
             "best-subset": "TreatmentBestSubset",
         },
         criteria=("bic", "ebic", "aic"),
@@ -185,10 +185,9 @@ def as_kind(kind: str, instead_of: str = USUAL_KIND) -> str:
 
 def changed_to(kind: str, instead_of: str) -> str:
     """Say how to ask for a kind in place of another, in an imperative."""
-    drop = [option(*each) for each in asking(instead_of).items() if each[0] not in asking(kind)]
-    # Without options of its own, the usual kind is asked for.
-    usual = "outcome_kind" not in asking(instead_of) and outcome_of(instead_of) == instead_of
-    if drop and (usual or outcome_of(instead_of) == kind):
+    there = {*asking(kind), "outcome_kind"}
+    drop = [option(*each) for each in asking(instead_of).items() if each[0] not in there]
+    if drop and outcome_of(instead_of) in (kind, instead_of):
         return f"leave out {' and '.join(drop)}"
     return f"pass {as_kind(kind, instead_of)}"
 

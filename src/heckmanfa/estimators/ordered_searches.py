@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.survey import Survey
 from heckmanfa.estimators.averaged import AverageModel
 from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
 from heckmanfa.estimators.search_base import ProvenSearch, RefittingSearch
@@ -77,7 +78,7 @@ categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         classes: Any = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -138,7 +139,7 @@ on_separation, start, categorical_features, reference, unknown
         prediction_features: Any = None,
         selection_features: Any = None,
         classes: Any = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.row_labels import match_rows
-from heckmanfa.errors import HeckmanfaError
+from heckmanfa.errors import HeckmanfaError, InputError
 from heckmanfa.estimators.model_code import code_of_model
 from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
@@ -39,8 +39,9 @@ from heckmanfa.report.reported import Reported as ReportedFit
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
-from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.labelling import given_codebook, labels_of, name_columns
+from heckmanfa.results.naming import Naming
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary, summarize
 from heckmanfa.tables.codebook import Codebook
@@ -358,7 +359,7 @@ class Reported:
         X, y, selected, sample_weight
             As passed to `fit`. Pictures of effects, chances and assignments need no rows.
         """
-        fit, evidence = self.fit_, evidence_of(self.fit_)
+        fit, evidence = self.fit_, _evidence_of_page(self.fit_)
         rows = None
         if X is not None:
             rows = PictureRows(fit, evidence.naming, X, y, selected, sample_weight)
@@ -424,7 +425,7 @@ class Reported:
 
         @labelled(known)
         def reported() -> ReportedFit:
-            evidence = evidence_of(fit, naming)
+            evidence = _evidence_of_page(fit, naming)
             status = {"selected": selected, "sample_weight": sample_weight}
             rows, reports = None, []
             if X is not None:
@@ -455,3 +456,14 @@ def _reports_of_rows(
         with suppress(HeckmanfaError):
             reports.append(make())
     return reports
+
+
+def _evidence_of_page(fit: Fit, naming: Naming | None = None) -> Evidence:
+    """Return the numbers of a page; refuse those of an average without rho, which it weighs by."""
+    if fit.way.is_average and not fit.family.can("single rho"):
+        raise InputError(
+            f"an average of the {fit.family.words.model} has no report and no pictures, which show "
+            "rho by assignment: use summary(), inclusion_ and tidy(), or report the model with "
+            "features that are named"
+        )
+    return evidence_of(fit, naming)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from heckmanfa.data.arrays import host, on_host
+from heckmanfa.data.arrays import host, is_dask, on_host
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.row_labels import match_rows
@@ -480,7 +480,10 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
 
     def _observed(self, X: Any, *, missing: Missing, unknown: Unknown | None) -> Any:
         """Return E[y | x] of each row."""
-        fit = self._reading(unknown).fit_
+        self = self._reading(unknown)
+        if is_dask(X):
+            return self._lazily(X, "predict", "predicted", missing=missing)
+        fit = self.fit_
 
         def of(member: Fit) -> Any:
             treated = predict_selection(member, X, missing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.averaged import AverageModel
 from heckmanfa.estimators.search_base import ProvenSearch, RefittingSearch
@@ -101,7 +102,7 @@ start, categorical_features, reference, unknown
         treatment_features: Any = None,
         method: Method = "two-step",
         regimes: Regimes = "common",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -173,7 +174,7 @@ start, categorical_features, reference, unknown
         treatment_features: Any = None,
         method: Method = "two-step",
         regimes: Regimes = "common",
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.errors import HeckmanfaError
+from heckmanfa.errors import HeckmanfaError, InputError
 from heckmanfa.fit import Fit
 from heckmanfa.fit.treatment import fit_of_regime
 from heckmanfa.fit.treatment_details import treatment_details
@@ -57,6 +57,12 @@ def treatment_evidence(
     groups : DataFrame, optional
         Effects by group, as `average_effects` returns them, of the groups of the column ``by``.
     """
+    if fit.way.is_average:
+        raise InputError(
+            "a page about a treatment names the instruments, and in an average each feature is one "
+            "with a chance only: use summary(), inclusion_ and effects(), or report a "
+            "TreatmentBestSubset"
+        )
     details, reach = treatment_details(fit), distribution_of(fit).quantile(CONF_LEVEL)
     effects = average_effects(fit, None, None, None, None, CONF_LEVEL, fit.family.words.model)
     slope = details.gradients[2] - details.gradients[1]

@@ -106,6 +106,8 @@ class Bounds(Report):
     model: str = ""
     """what the model is called; empty without one"""
     outcome: str = "the outcome"
+    told: int = 0
+    """the row that is told among the checks of a model"""
 
     @property
     def assumptions(self) -> dict[str, str]:
@@ -219,8 +221,8 @@ class Bounds(Report):
         return f", if outcomes run from {low} to {high}{how}"
 
     def findings(self) -> list[Fact]:
-        """Return the bounds of the first number as a fact about the model."""
-        row = self.rows[0]
+        """Return the bounds of one number as a fact about the model."""
+        row = self.rows[self.told]
         low, high, estimate = (number(value, 3) for value in (*row.bounds, row.model[0]))
         n_rows, n_seen = row.counts
         return [

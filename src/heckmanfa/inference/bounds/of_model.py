@@ -78,7 +78,9 @@ def bounds_of_model(
         observed=y_range is None and not of_classes,
         notes=notes,
     )
-    return replace(result, model=model)
+    # A page about an ordered outcome is about its highest class.
+    told = len(lines) - 1 if of_classes and groups is None else 0
+    return replace(result, model=model, told=told)
 
 
 def bounds_or_none(fit: Fit, passed: PassedRows, model: str, outcome: str = "") -> Bounds | None:
