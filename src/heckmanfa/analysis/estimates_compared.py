@@ -50,8 +50,9 @@ def estimates_of(name: str, model: Any, X: pd.DataFrame, weight: Floats | None) 
     mean: dict[str, Any] = {"equation": "mean", "term": MEAN}
     if hasattr(model, "mean_"):
         mean |= model.tidy().iloc[0].drop(["equation", "term"]).to_dict()
-    elif _knows_everyone(model):
-        mean["estimate"] = _mean(_predicted(model, X), weight)
+    else:
+        known = _knows_everyone(model)
+        mean["estimate"] = _mean(_predicted(model, X), weight) if known else float("nan")
     first = [] if np.isnan(mean["estimate"]) else [pd.DataFrame([mean])]
     table = pd.concat([*first, coefficients], ignore_index=True)
     return table.assign(method=name).reindex(columns=_COLUMNS)

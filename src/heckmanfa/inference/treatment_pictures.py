@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -188,9 +187,7 @@ class _TreatedFinder(Finder):
     def __init__(self, evidence: TreatmentEvidence, source: PeopleRows) -> None:
         self.treatment = evidence
         untreated = fit_of_regime(evidence.fit, 0)
-        # Weights of an average are of both regimes at once: one regime has no evidence of its own.
-        alone = replace(untreated, search=None, average=None) if evidence.fit.average else untreated
-        super().__init__(evidence_of(alone, evidence.naming), source)
+        super().__init__(evidence_of(untreated, evidence.naming), source)
         self.log = None
         self.fit = of_numbers(untreated)
 

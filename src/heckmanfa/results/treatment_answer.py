@@ -17,7 +17,7 @@ from heckmanfa.results.may_write import Sentence
 from heckmanfa.results.treatment_evidence import TreatmentEvidence
 from heckmanfa.text.labels import said, with_unit
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import MINUS, chance_text, count, effects, number, p_equals
+from heckmanfa.text.wording import MINUS, count, effects, number, p_equals
 
 BY_LOT = "as if drawn by lot"
 _KINDS = {"yes": "caution", "unknown": "unknown", "unreliable": "unknown"}
@@ -216,11 +216,6 @@ def _choice_tile(evidence: TreatmentEvidence) -> Tile:
     question, choice = "Did selection into treatment matter?", evidence.choice
     if choice == "unreliable":
         words = passage("A check says not to rely on this model.")
-    elif evidence.fit.way.is_average:
-        words = passage("Every set of features allows for it.")
-        if evidence.chance is not None:
-            needs = "" if choice == "yes" else " A yes needs 90%."
-            words = passage(f"The chance that it did is {chance_text(evidence.chance)}.{needs}")
     else:
         p = p_equals(evidence.test.p_value)
         rare = "rare" if choice == "yes" else "nothing unusual"
@@ -249,10 +244,6 @@ def _who_chose(evidence: TreatmentEvidence) -> Passage:
 def numbers_of(evidence: TreatmentEvidence) -> Passage:
     """Give the correlations of the errors, and their test."""
     measured, errors = evidence.measured, evidence.fit.errors
-    if evidence.fit.way.is_average:
-        chance = evidence.chance
-        of_it = f"Chance {chance_text(chance)}" if chance is not None else "Not weighed"
-        return passage(f"{of_it}, by weights of sets of features.")
     rhos = ", ".join(f"{name} {number(errors[name].value)}" for name in measured.rho_walds)
     kind = "Wald test" if measured.rho_lr is None else "LR test"
     zero = " = ".join(measured.rho_walds)

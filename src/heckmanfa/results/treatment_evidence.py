@@ -13,7 +13,6 @@ from heckmanfa.results.facts import Fact
 from heckmanfa.results.judgement import clause_of
 from heckmanfa.results.naming import EffectWords, Naming
 from heckmanfa.results.treatment_report import TreatmentDiagnostics
-from heckmanfa.text.chances import CHANCES_BY, says
 
 Choice = Literal["yes", "unknown", "unreliable"]
 """whether who chose treatment differs from others in what the features do not hold"""
@@ -119,19 +118,10 @@ class TreatmentEvidence:
         return _DOUBTS.get((grave[0].key, grave[0].case)) or clause_of(grave[0])
 
     @property
-    def chance(self) -> float | None:
-        """Of an average, the share of weight that holds the correction; None without choice."""
-        if not self.fit.way.is_average or self.fit.way.averaging.mixture.correction != "optional":
-            return None
-        return self.fit.way.averaging.mixture.correction_share[CHANCES_BY]
-
-    @property
     def choice(self) -> Choice:
-        """Whether selection into treatment mattered: an average has a chance in place of a test."""
+        """Whether selection into treatment mattered."""
         if self.doubt:
             return "unreliable"
-        if self.fit.way.is_average:
-            return "yes" if self.chance is not None and says(self.chance) == "sure" else "unknown"
         return "yes" if not self.test.note and self.test.p_value < LEVEL else "unknown"
 
 

@@ -48,8 +48,7 @@ def facts_of_treatment(
     facts += [*_methods(evidence, other), *_few(fit), *row_facts(fit, table)]
     if table.filled:
         facts.append(tell(fit, "filled_in", "caution"))
-    tested = not (evidence.test.note or fit.way.is_average)
-    if evidence.choice == "unknown" and tested:
+    if evidence.choice == "unknown" and not evidence.test.note:
         facts.append(tell(fit, "as_by_lot", "note", str(evidence.test)))
     for key in ("treatment_normal", "no_spillover", "effects_of_features"):
         facts.append(tell(fit, key, "note"))
