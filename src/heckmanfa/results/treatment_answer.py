@@ -204,8 +204,7 @@ def _by_group(evidence: TreatmentEvidence) -> Passage:
     if not groups:
         return passage()
     first = ", ".join(
-        f"{each.group} {_of_group(evidence, each.effect)}"
-        for each in groups[:_GROUPS]
+        f"{each.group} {_of_group(evidence, each.effect)}" for each in groups[:_GROUPS]
     )
     more = len(groups) - _GROUPS
     rest = f" and {more} more" if more > 0 else ""
