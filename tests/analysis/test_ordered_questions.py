@@ -283,8 +283,9 @@ def test_methods_are_compared_by_ranked_probabilities(table):
         n_folds=2,
         n_repeats=1,
     )
-    assert compared.table["method"].tolist() == ["naive ordered probit", "all features"]
-    assert compared.table["rho"].isna().tolist() == [True, False]
+    searched = ["best subset", "average by AIC", "average by BIC"]
+    assert compared.table["method"].tolist() == ["naive ordered probit", "all features", *searched]
+    assert compared.table["rho"].isna().tolist() == [True, *[False] * 4]
     assert compared.features["all features"] == may
     codes = outcome.codes.astype(float)
     codes[codes < 0] = np.nan
@@ -299,6 +300,10 @@ def test_methods_are_compared_by_ranked_probabilities(table):
         scores += ((below - happened) ** 2).sum(axis=1).tolist()
     assert compared.table["rps"][0] == pytest.approx(np.mean(scores), rel=1e-4)
     assert compared.table["rps"][1] != pytest.approx(np.mean(scores), rel=1e-6)
+    with pytest.raises(InputError, match="search_in='both' is for searches in both equations"):
+        compare_methods(
+            table[FEATURES], outcome, outcome_kind="ordered", search_in="both", n_folds=2
+        )
 
 
 def test_the_ranked_probability_score_is_that_of_its_definition():

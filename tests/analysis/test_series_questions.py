@@ -193,5 +193,9 @@ def test_a_series_is_compared_where_a_feature_is_kept_out(table):
     row = compared.table.set_index("method").loc["series, all features"]
     assert np.isfinite(row["mse"])
     assert np.isnan(row["rho"])
+    # A series does not say what is expected of anyone; others do.
+    means = compared.estimates.query("term == 'Mean of everyone'").set_index("method")["estimate"]
+    assert "series, all features" not in means.dropna()
+    assert {"naive OLS", "two-step, all features"} <= {*means.dropna().index}
     others = [name for name in compared.features if not name.startswith("RU")]
     assert not any({"age", "kids5"} & {*compared.features[name]} for name in others)

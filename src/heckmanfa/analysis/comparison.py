@@ -55,6 +55,7 @@ from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 from heckmanfa.text.option_types import Method, OnProblem, SearchIn
+from heckmanfa.text.option_words import option
 from heckmanfa.text.wording import CRITERIA, listed
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def methods(
     made = {search: class_named(name) for search, name in estimators.items()}
     common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
     groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
-    either: dict[str, Any] = {**groups, **(equations or {})}
+    either: dict[str, Any] = {**groups, **_taken(made, equations or {}, family)}
     compared: dict[str, Any] = {}
     if family.has_classes:
         compared[family.words.naive_short] = Uncorrected(made["none"](on_collinear="drop"))
@@ -240,6 +241,19 @@ def methods(
         own = estimator.get_params(deep=False).get("model", estimator)
         own.set_params(prediction_features=list(predicting))
     return compared
+
+
+def _taken(made: Mapping[str, Any], equations: Mapping[str, Any], family: Family) -> dict[str, Any]:
+    """Return what the searches of a family take of ``equations``; refuse what they cannot heed."""
+    search = made.get("best-subset")
+    names = set() if search is None else set(search().get_params(deep=False))
+    for name, value in equations.items():
+        if search is not None and name not in names and value not in ("prediction", (), [], None):
+            raise InputError(
+                f"{option(name)} is for searches in both equations, and that of the "
+                f"{family.words.model} is in the first alone: leave it out"
+            )
+    return {name: value for name, value in equations.items() if name in names}
 
 
 class _Fitted(NamedTuple):
