@@ -300,7 +300,7 @@ def test_methods_are_compared_by_ranked_probabilities(table):
         scores += ((below - happened) ** 2).sum(axis=1).tolist()
     assert compared.table["rps"][0] == pytest.approx(np.mean(scores), rel=1e-4)
     assert compared.table["rps"][1] != pytest.approx(np.mean(scores), rel=1e-6)
-    with pytest.raises(InputError, match="search_in='both' is for searches in both equations"):
+    with pytest.raises(InputError, match="search_in is for searches in both equations"):
         compare_methods(
             table[FEATURES], outcome, outcome_kind="ordered", search_in="both", n_folds=2
         )
