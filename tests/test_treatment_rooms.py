@@ -297,6 +297,15 @@ def test_text_for_a_treatment_is_refused_or_says_yes(frame: pd.DataFrame) -> Non
     assert _values(_scan(text).effects()) == pytest.approx(_values(_fit(frame).effects()))
 
 
+def test_methods_that_need_rows_ask_who_is_treated(frame: pd.DataFrame) -> None:
+    model, X = _fit(frame), frame[["x1", "x2", "z"]]
+    with pytest.raises(InputError, match="does not say who is treated: pass treated="):
+        model.bounds(X, frame["y"])
+    for method in (model.what_if, model.uncertainty_interval):
+        with pytest.raises(InputError, match="the treatment model has no"):
+            method(X, frame["y"])
+
+
 def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: Path) -> None:
     model, X = _fit(frame), frame[["x1", "x2", "z"]]
     rows: dict[str, Any] = {"X": X, "y": frame["y"], "selected": frame["d"]}

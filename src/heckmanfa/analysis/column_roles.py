@@ -312,7 +312,11 @@ def _where_missing(name: str, values: NumberTally | None) -> str:
         )
     if values.zeros:
         empty = f"{values.zeros} rows hold 0: if that means missing, pass {na_option(name, [0])}"
-    return f"{empty}, or name a column that says who is selected with {option('selected')}."
+    return (
+        f"{empty}, or name a column that says who is selected with {option('selected')}. If everyone "
+        f"has an outcome, and some chose a treatment: pass {option('model', 'treatment')} and name "
+        f"it in {option('treated')}."
+    )
 
 
 def _check_flags(question: Question, words: set[str], missing: int, n_rows: int) -> None:

@@ -20,6 +20,7 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.group_cells import MOST_CLUSTERINGS
+from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Positions, Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source
 from heckmanfa.data.survey_rows import survey_rows
@@ -92,6 +93,11 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
     """Read rows as `read_fit_rows` does, without a test that they are those of the fit."""
     spec, design = fit.spec, None
     X, y, selected, sample_weight, groups = passed
+    by_column = fit.origin.design is not None or isinstance(X, RowSource)
+    if spec.family.sees_everyone and selected is None and not by_column:
+        raise InputError(
+            "everyone has an outcome, so y does not say who is treated: pass treated=, as to fit"
+        )
     survey = spec.survey
     if survey is not None:
         rest, weight, units = survey_rows(survey, X, sample_weight, groups)

@@ -237,6 +237,7 @@ def uncertainty_interval(
     fit.family.require("normal errors")
     compressed = "compressed data" in fit.family.supports
     if not compressed:
+        fit.family.require("profiles")
         require_rows(fit, passed, "uncertainty_interval")
     read = None if passed.X is None else read_fit_rows(fit, passed, clusters=True)
     curve: OverRhoCurve

@@ -195,6 +195,8 @@ def what_if(fit: Fit, passed: PassedRows) -> WhatIf:
     two_steps = "two steps" in fit.family.supports
     if two_steps and passed.X is None:
         return _by_two_step(fit, None)
+    if not two_steps:
+        fit.family.require("refits")
     require_rows(fit, passed, "what_if")
     read = read_fit_rows(fit, passed, clusters=True)
     return _by_two_step(fit, read) if two_steps else _by_likelihood(fit, read)

@@ -79,8 +79,8 @@ def bounds_of_model(
         notes=notes,
     )
     # A page about an ordered outcome is about its highest class.
-    told = len(lines) - 1 if of_classes and groups is None else 0
-    return replace(result, model=model, told=told)
+    last = len(lines) - 1 if of_classes and groups is None else 0
+    return replace(result, model=model, told=last)
 
 
 def bounds_or_none(fit: Fit, passed: PassedRows, model: str, outcome: str = "") -> Bounds | None:
