@@ -312,7 +312,8 @@ def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a search of both equations has no choice."""
     family: Family = estimator._family
     asked = getattr(estimator, "method", family.methods[0])
-    if getattr(estimator, "search_in", "prediction") == "both" and asked in family.methods:
+    both = getattr(estimator, "search_in", "prediction") == "both"
+    if both and asked in family.methods and "ml" in family.methods:
         return "ml"
     return estimator.method if len(family.methods) > 1 else family.methods[0]
 
