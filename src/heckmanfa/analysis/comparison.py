@@ -54,7 +54,7 @@ from heckmanfa.fit.family import Family, family_named
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
-from heckmanfa.text.option_types import Method, OnProblem, SearchIn
+from heckmanfa.text.option_types import Method, OnProblem, Search, SearchIn
 from heckmanfa.text.option_words import option
 from heckmanfa.text.wording import CRITERIA, listed
 
@@ -243,7 +243,9 @@ def methods(
     return compared
 
 
-def _taken(made: Mapping[str, Any], equations: Mapping[str, Any], family: Family) -> dict[str, Any]:
+def _taken(
+    made: Mapping[Search, Any], equations: Mapping[str, Any], family: Family
+) -> dict[str, Any]:
     """Return what the searches of a family take of ``equations``; refuse what they cannot heed."""
     search = made.get("best-subset")
     names = set() if search is None else set(search().get_params(deep=False))
