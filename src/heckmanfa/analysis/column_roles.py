@@ -314,8 +314,8 @@ def _where_missing(name: str, values: NumberTally | None) -> str:
         empty = f"{values.zeros} rows hold 0: if that means missing, pass {na_option(name, [0])}"
     return (
         f"{empty}, or name a column that says who is selected with {option('selected')}. If "
-        f"everyone has an outcome, and some chose a treatment: pass {option('model', 'treatment')} and name "
-        f"it in {option('treated')}."
+        "everyone has an outcome, and some chose a treatment: pass "
+        f"{option('model', 'treatment')} and name it in {option('treated')}."
     )
 
 
