@@ -202,5 +202,6 @@ def n_parameters(fit: Fit) -> int:
     """Count the parameters in the covariance of a fitted model."""
     # After maximum likelihood, imr is rho times sigma, not a parameter of its own, and neither is a
     # rho that is held.
-    errors = [term for equation, term in fit.terms if equation == "errors"]
-    return len(fit.terms) - len(errors) // 3 - int(fit.held_rho is not None)
+    errors = {term for equation, term in fit.terms if equation == "errors"}
+    products = sum(f"rho{term[3:]}" in errors for term in errors if term.startswith("imr"))
+    return len(fit.terms) - products - int(fit.held_rho is not None)
