@@ -132,9 +132,11 @@ def read_roles(
     if question.weights is not None:
         weights = _numbers(frame[question.weights], question.weights, "weights")
         _check_weights(question, number_tally(weights))
-    if question.cluster is not None:
-        _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
-        groups = frame[question.cluster].to_numpy()
+    for name in question.cluster:
+        _check_groups(name, int(frame[name].isna().sum()))
+    if question.cluster:
+        names = [*question.cluster]
+        groups = frame[names if len(names) > 1 else names[0]].to_numpy()
     return selected, weights, groups
 
 
@@ -242,8 +244,8 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         weights = counted[question.weights]
         assert isinstance(weights, NumberTally)
         _check_weights(question, weights)
-    if question.cluster is not None:
-        _check_groups(question.cluster, counted[question.cluster].gaps)
+    for name in question.cluster:
+        _check_groups(name, counted[name].gaps)
 
 
 def number_tally(values: Floats, *, distinct: bool = False) -> NumberTally:

@@ -125,7 +125,7 @@ def _prepare(
         return _read_text(question, tell) if frame is None else _take_frame(question, frame, tell)
     refuse_text_options(vars(question), table.format)
     names = feature_names(question, table.columns)
-    needed = [*names, *question.roles.values(), *filter(None, [question.by])]
+    needed = [*names, *(name for _, name in question.roles), *filter(None, [question.by])]
     needed += columns_dropped_by(question.drop_rows, table.columns)
     size = table.size(needed)
     if size <= most_bytes:
@@ -426,8 +426,8 @@ def _prepare_stream(
         missing=question.missing,
         min_level_rows=question.min_level_rows,
         ignore_case=question.ignore_case,
-        roles=[name for name in question.roles.values() if name != question.cluster],
-        groups=[] if question.cluster is None else [question.cluster],
+        roles=[name for _, name in question.roles if name not in question.cluster],
+        groups=question.cluster,
         tell=tell,
     )
     target = counted_target(
@@ -445,7 +445,7 @@ def _prepare_stream(
         question.outcome,
         selected=question.flags,
         sample_weight=question.weights,
-        groups=question.cluster,
+        groups=list(question.cluster) or None,
         missing="drop",
         encoding=encoding,
     )

@@ -240,9 +240,14 @@ class Options:
         "frequency"
     )
     cluster: Annotated[
-        str | None,
-        About("Column of clusters, whose rows are dependent.", MODEL, brief="Column of clusters."),
-    ] = None
+        Names,
+        About(
+            "Column of clusters, whose rows are dependent; or two, separated by a comma, if rows "
+            "are dependent within either.",
+            MODEL,
+            brief="Column of clusters, or two.",
+        ),
+    ] = ()
     robust: Annotated[
         bool, About("Robust standard errors.", MODEL, brief="Robust standard errors.")
     ] = False

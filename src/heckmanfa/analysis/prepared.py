@@ -367,7 +367,7 @@ _PATH_POINTS = 200
 def model_of(question: Question, encoding: Encoding) -> Model:
     """Return the unfitted estimator of a question."""
     cov_type = None
-    if question.cluster is not None:
+    if question.cluster:
         cov_type = "cluster"
     elif question.robust or question.weight_kind == "sampling":
         cov_type = "robust"

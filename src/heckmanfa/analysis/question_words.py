@@ -77,7 +77,7 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
         start = true_minus(f"{question.start:g}")
         facts["Start"] = f"Maximum likelihood starts from rho = {start}."
     facts["Standard errors"] = errors_words(
-        model.fit_, said(question.cluster or ""), asked=question.robust
+        model.fit_, " or ".join(map(said, question.cluster)), asked=question.robust
     )
     if question.weights is not None:
         facts["Weights"] = f"{said(question.weights)} {weight_words(model.weight_kind)}"
@@ -112,7 +112,7 @@ def treatment_settings(fitted: FittedQuestion) -> list[tuple[str, str]]:
     }
     facts |= estimation_words(fit)
     facts["Standard errors"] = errors_words(
-        fit, said(question.cluster or ""), asked=question.robust
+        fit, " or ".join(map(said, question.cluster)), asked=question.robust
     )
     if question.weights is not None:
         kind = fitted.model.weight_kind

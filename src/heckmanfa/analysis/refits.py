@@ -39,6 +39,7 @@ MOST_RESAMPLED = 10_000
 """with more rows than this, none is"""
 
 _STABLE_FROM = 0.5
+_TWO_WAYS = "errors are clustered by two columns here"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,8 @@ def resample(fitted: FittedQuestion) -> Resampled | str:
         return NOT_IN_MEMORY
     if has_pseudo_weights(fit):
         return "With sampling weights there is no BIC to search by again"
+    if len(question.cluster) > 1:
+        return f"A bootstrap draws whole clusters, and {_TWO_WAYS}"
     n_units = n_units_of(fit)
     if n_units > QUICK_UNITS:
         return f"To search again in samples of the rows takes too long with {n_units} features"
@@ -222,6 +225,8 @@ def hold_out(fitted: FittedQuestion) -> HeldOut | str:
         return "Held-out scores need all rows in memory."
     if len(rows.y) > MOST_HELD_OUT:
         return f"Held-out scores would take {N_FOLDS} more fits of {len(rows.y):,} rows."
+    if len(fitted.question.cluster) > 1:
+        return f"No rows could be held out: folds hold whole clusters, and {_TWO_WAYS}."
     from heckmanfa.model_selection import SelectionKFold  # slow to import, for one section
 
     status = decide_rows(rows.y, rows.selected, rows.weight)

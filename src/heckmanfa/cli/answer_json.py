@@ -423,10 +423,9 @@ def _weights(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def _clusters(analysis: Analysis) -> dict[str, Any] | None:
-    if analysis.model.n_clusters_ is None:
-        return None
-    return {"column": analysis.question.cluster, "number": analysis.model.n_clusters_}
+def _clusters(analysis: Analysis) -> list[dict[str, Any]] | None:
+    """Each column that errors are clustered by; None if they are not."""
+    return [{"column": name, "number": n} for name, n in analysis.clusters] or None
 
 
 def _plain(value: Any) -> Any:
