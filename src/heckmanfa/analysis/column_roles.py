@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.analysis.designs import read_units
 from heckmanfa.analysis.ordered_targets import counted_ordered, read_ordered
 from heckmanfa.analysis.request import Question
 from heckmanfa.analysis.targets import (
@@ -46,6 +47,7 @@ from heckmanfa.data.columns.values import (
     to_numbers,
 )
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import refuse_unplaced
 from heckmanfa.errors import HeckmanfaError, InputError, NoOutcomeError, TooFewRowsError
 from heckmanfa.tables.marks import amount
 from heckmanfa.text.option_words import option
@@ -116,12 +118,13 @@ def _asks_for_amounts(question: Question) -> bool:
 def read_roles(
     question: Question, frame: pd.DataFrame
 ) -> tuple[Mask | Floats | None, Floats | None, Any]:
-    """Return whether each row is selected or treated, the weights and the clusters.
+    """Return whether each row is selected or treated, the weights, and the clusters or units.
 
     A role without a column is None. Of a treatment, NaN is not known.
     """
     selected: Mask | Floats | None = None
-    weights = groups = None
+    weights: Floats | None = None
+    groups: Any = None
     if question.flags is not None:
         words = frame[question.flags].astype("string").str.strip().str.lower()
         distinct, missing = {*words.dropna().unique()}, int(words.isna().sum())
@@ -137,6 +140,11 @@ def read_roles(
     if question.cluster:
         names = [*question.cluster]
         groups = frame[names if len(names) > 1 else names[0]].to_numpy()
+    if (survey := question.survey) is not None:
+        numbers = {} if weights is None else {str(survey.weights): weights}
+        if survey.fpc is not None:
+            numbers[survey.fpc] = _numbers(frame[survey.fpc], survey.fpc, "fpc")
+        groups, weights = read_units(survey, frame, numbers)
     return selected, weights, groups
 
 
@@ -246,6 +254,9 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         _check_weights(question, weights)
     for name in question.cluster:
         _check_groups(name, counted[name].gaps)
+    if question.survey is not None:
+        for name in question.unit_columns:
+            refuse_unplaced(name, counted[name].gaps)
 
 
 def number_tally(values: Floats, *, distinct: bool = False) -> NumberTally:
@@ -363,7 +374,7 @@ def _check_weights(question: Question, values: NumberTally) -> None:
         raise InputError(
             f"{option('weights')}: column {quoted(name)} is missing in {values.gaps} rows"
         )
-    if question.weight_kind == "frequency" and not values.integers:
+    if question.counts_as == "frequency" and not values.integers:
         raise InputError(
             f"{option('weights')}: column {quoted(name)} holds fractions, and frequency weights "
             "count rows; if rows stand for shares of a population, use fit with "

@@ -353,7 +353,7 @@ class FittedQuestion(Prepared):
 
     @property
     def errors_kind(self) -> str:
-        """Kind of the standard errors: classical, robust or cluster."""
+        """Kind of the standard errors: classical, robust, cluster or survey."""
         return self.model.fit_.spec.cov_type or "classical"
 
     @property
@@ -363,6 +363,9 @@ class FittedQuestion(Prepared):
             (name, n), *others = self.clusters
             more = "".join(f" and {n:,} of {shown(name)}" for name, n in others)
             return f"{self.errors_kind} ({plural(n, 'cluster')} of {shown(name)}{more})"
+        if (design := self.model.fit_.design) is not None:
+            df = plural(design.df, "degree") + " of freedom"
+            return f"{self.errors_kind} ({design.words}; {df})"
         if self.errors_kind == "robust":
             return f"robust{why_robust(self.model.fit_, asked=self.question.robust)}"
         return self.errors_kind

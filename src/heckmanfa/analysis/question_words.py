@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from heckmanfa.analysis.designs import design_words
 from heckmanfa.analysis.fitted_question import FittedQuestion
 from heckmanfa.analysis.question_code import code_of
 from heckmanfa.analysis.request import Question
@@ -79,6 +80,8 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
     facts["Standard errors"] = errors_words(
         model.fit_, " or ".join(map(said, question.cluster)), asked=question.robust
     )
+    if fit.design is not None:
+        facts["Design"] = design_words(question, fit.design.df)
     if question.weights is not None:
         facts["Weights"] = f"{said(question.weights)} {weight_words(model.weight_kind)}"
     facts["Missing features"] = "Rows that lack one are left out."
@@ -114,6 +117,8 @@ def treatment_settings(fitted: FittedQuestion) -> list[tuple[str, str]]:
     facts["Standard errors"] = errors_words(
         fit, " or ".join(map(said, question.cluster)), asked=question.robust
     )
+    if fit.design is not None:
+        facts["Design"] = design_words(question, fit.design.df)
     if question.weights is not None:
         kind = fitted.model.weight_kind
         facts["Weights"] = f"{said(question.weights)} {weight_words(kind)}"

@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
+from heckmanfa.analysis.designs import COLUMNS, DESIGN, check_design, survey_of
 from heckmanfa.analysis.options import OPTIONS, Options
 from heckmanfa.analysis.outcome_models import (
     OUTCOME_MODELS,
@@ -34,11 +35,12 @@ from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.scan.arrow_columns import kind_of
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.places import is_url, name_of
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.fit.family import Family, family_named
 from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.steps import read_step
-from heckmanfa.text.option_types import Method, Search
+from heckmanfa.text.option_types import Method, Search, WeightKind
 from heckmanfa.text.option_words import flag, option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed, nearest
@@ -126,9 +128,24 @@ class Question(Options):
     @property
     def roles(self) -> list[tuple[str, str]]:
         """Columns that are not features, each with the option that names it."""
-        roles = dict.fromkeys([*_ROLES.values(), *_FLAGS])
+        roles = dict.fromkeys([*_ROLES.values(), *_FLAGS, *COLUMNS])
         named = {role: getattr(self, role) for role in roles}
         return [(role, name) for role, names in named.items() for name in _each(names)]
+
+    @property
+    def survey(self) -> Survey | None:
+        """The design of a survey; None if none is named."""
+        return survey_of(self)
+
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """Columns of the units whose rows are dependent: clusters, or those of a survey."""
+        return self.cluster if self.survey is None else self.survey.design_columns
+
+    @property
+    def counts_as(self) -> WeightKind:
+        """What weights are: as asked, and sampling weights in a survey."""
+        return self.weight_kind if self.survey is None else "sampling"
 
     @property
     def flags(self) -> str | None:
@@ -228,6 +245,9 @@ def question_about(
         scanned = _options_of(table)
         if options.get("model") is not None and "selected" in scanned:
             scanned["treated"] = scanned.pop("selected")
+        if any(options.get(name) for name in DESIGN):
+            # Its groups are units of a survey.
+            del scanned["cluster"]
         options = scanned | {**options}
     named = [field.name for field in fields(Question) if field.name != "data"]
     for name in options:
@@ -281,6 +301,7 @@ def check_question(question: Question) -> None:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
     _check_rivals(question)
     _check_clusters(question)
+    check_design(question)
     _check_models(question)
     _check_needs(question)
     if question.n_terms is not None:
