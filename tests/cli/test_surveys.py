@@ -10,6 +10,7 @@ import pytest
 
 from heckmanfa import Heckman, Survey
 from heckmanfa.analysis import analyse
+from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.report import write_report
 
@@ -300,3 +301,18 @@ def test_scanned_rows_take_a_design(files, table):
     done = analyse(rows, search="none", predict_with=["age", "salt"], **named)
     model = Heckman(["age", "salt"], cov_type=design()).fit(table[COLUMNS], table["pressure"])
     np.testing.assert_allclose(done.estimates["std_error"], model.tidy()["std_error"], rtol=1e-7)
+
+
+def test_folds_hold_whole_units_and_tests_that_know_no_design_say_so(table):
+    rows = table[[*FEATURES, "region", "village"]].assign(
+        high=(table["pressure"] > 125).where(table["pressure"].notna()).astype(float)
+    )
+    named = {"strata": "region", "psu": "village", "nest": True}
+    analysis = analyse(rows, outcome="high", search="none", predict_with=["age", "salt"], **named)
+    units = rows.groupby(["region", "village"]).ngroup()
+    assert analysis.loaded.fold_groups.tolist() == units.tolist()
+    held = analysis.held_out
+    assert isinstance(held, HeldOut)
+    assert held.n_failed == 0
+    said = " ".join(str(check) for check in analysis.checks)
+    assert "Tests of normality and of forms are not known for surveys" in said
