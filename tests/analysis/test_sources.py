@@ -97,7 +97,7 @@ def test_scanned_rows_keep_what_the_user_said_of_their_columns(table, tmp_path):
     asked = {"outcome": "wage", "features": ["x", "zip", "code"], "groups": "group"}
     given = scan(tmp_path / "t.parquet", **asked, numeric=["zip"], categorical=["code"])
     done = analyse(given, search="none", predict_with=["x"])
-    assert done.question.cluster == "group"
+    assert done.question.cluster == ("group",)
     assert {*done.encoding.levels} == {"code"}
     assert {*done.encoding.sources} == {"x", "zip", "code"}
 

@@ -63,7 +63,7 @@ def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
         "--weight-kind", "sampling", "--json", "out.json", "--report", "out.html",
     )  # fmt: skip
     found = shell.json("out.json")
-    assert found["clusters"] == {"column": "town", "number": 5}
+    assert found["clusters"] == [{"column": "town", "number": 5}]
     assert found["reference_distribution"] == "t(4)"
     assert found["log_likelihood_is"] == "Log pseudolikelihood"
     assert found["weights"]["kind"] == "sampling"

@@ -192,6 +192,9 @@ def _specification(fitted: FittedQuestion, missed: _Missed) -> list[Fact]:
     if loaded is None:
         missed.add(n_tests + _N_REFITS * refitted, NOT_IN_MEMORY)
         return []
+    if loaded.designed is not None:
+        missed.add(n_tests, "Tests of normality and of forms are not known for surveys")
+        return []
     if has_pseudo_weights(fitted.model.fit_):
         missed.add(n_tests, "Tests of normality and of forms are not known for sampling weights")
         return []

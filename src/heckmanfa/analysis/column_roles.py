@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.analysis.designs import read_units
 from heckmanfa.analysis.ordered_targets import counted_ordered, read_ordered
 from heckmanfa.analysis.request import Question
 from heckmanfa.analysis.targets import (
@@ -46,6 +47,7 @@ from heckmanfa.data.columns.values import (
     to_numbers,
 )
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import refuse_unplaced
 from heckmanfa.errors import HeckmanfaError, InputError, NoOutcomeError, TooFewRowsError
 from heckmanfa.tables.marks import amount
 from heckmanfa.text.option_words import option
@@ -116,12 +118,13 @@ def _asks_for_amounts(question: Question) -> bool:
 def read_roles(
     question: Question, frame: pd.DataFrame
 ) -> tuple[Mask | Floats | None, Floats | None, Any]:
-    """Return whether each row is selected or treated, the weights and the clusters.
+    """Return whether each row is selected or treated, the weights, and the clusters or units.
 
     A role without a column is None. Of a treatment, NaN is not known.
     """
     selected: Mask | Floats | None = None
-    weights = groups = None
+    weights: Floats | None = None
+    groups: Any = None
     if question.flags is not None:
         words = frame[question.flags].astype("string").str.strip().str.lower()
         distinct, missing = {*words.dropna().unique()}, int(words.isna().sum())
@@ -132,9 +135,16 @@ def read_roles(
     if question.weights is not None:
         weights = _numbers(frame[question.weights], question.weights, "weights")
         _check_weights(question, number_tally(weights))
-    if question.cluster is not None:
-        _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
-        groups = frame[question.cluster].to_numpy()
+    for name in question.cluster:
+        _check_groups(name, int(frame[name].isna().sum()))
+    if question.cluster:
+        names = [*question.cluster]
+        groups = frame[names if len(names) > 1 else names[0]].to_numpy()
+    if (survey := question.survey) is not None:
+        numbers = {} if weights is None else {str(survey.weights): weights}
+        if survey.fpc is not None:
+            numbers[survey.fpc] = _numbers(frame[survey.fpc], survey.fpc, "fpc")
+        groups, weights = read_units(survey, frame, numbers)
     return selected, weights, groups
 
 
@@ -242,8 +252,11 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         weights = counted[question.weights]
         assert isinstance(weights, NumberTally)
         _check_weights(question, weights)
-    if question.cluster is not None:
-        _check_groups(question.cluster, counted[question.cluster].gaps)
+    for name in question.cluster:
+        _check_groups(name, counted[name].gaps)
+    if question.survey is not None:
+        for name in question.unit_columns:
+            refuse_unplaced(name, counted[name].gaps)
 
 
 def number_tally(values: Floats, *, distinct: bool = False) -> NumberTally:
@@ -365,7 +378,7 @@ def _check_weights(question: Question, values: NumberTally) -> None:
         raise InputError(
             f"{option('weights')}: column {quoted(name)} is missing in {values.gaps} rows"
         )
-    if question.weight_kind == "frequency" and not values.integers:
+    if question.counts_as == "frequency" and not values.integers:
         raise InputError(
             f"{option('weights')}: column {quoted(name)} holds fractions, and frequency weights "
             "count rows; if rows stand for shares of a population, use fit with "

@@ -102,7 +102,7 @@ class FittedQuestion(Prepared):
                 for place, label in enumerate(labels)
                 if label in self.switches and not named.levels[place]
             ),
-            clusterings=(self.question.cluster,) if self.question.cluster else (),
+            clusterings=self.question.cluster,
         ).with_steps(
             self.model.fit_,
             steps_in(self.question, self.encoding.sources),
@@ -353,18 +353,31 @@ class FittedQuestion(Prepared):
 
     @property
     def errors_kind(self) -> str:
-        """Kind of the standard errors: classical, robust or cluster."""
+        """Kind of the standard errors: classical, robust, cluster or survey."""
         return self.model.fit_.spec.cov_type or "classical"
 
     @property
     def errors(self) -> str:
         """That kind in words, with the clusters, or why it is robust without --robust."""
-        if self.model.n_clusters_ is not None:
-            n = plural(self.model.n_clusters_, "cluster")
-            return f"{self.errors_kind} ({n} of {shown(self.question.cluster)})"
+        if self.clusters:
+            (name, n), *others = self.clusters
+            more = "".join(f" and {n:,} of {shown(name)}" for name, n in others)
+            return f"{self.errors_kind} ({plural(n, 'cluster')} of {shown(name)}{more})"
+        if (design := self.model.fit_.design) is not None:
+            df = plural(design.df, "degree") + " of freedom"
+            return f"{self.errors_kind} ({design.words}; {df})"
         if self.errors_kind == "robust":
             return f"robust{why_robust(self.model.fit_, asked=self.question.robust)}"
         return self.errors_kind
+
+    @property
+    def clusters(self) -> list[tuple[str, int]]:
+        """The columns that errors are clustered by, and how many clusters each has in the fit."""
+        fit = self.model.fit_
+        if fit.n_clusters is None:
+            return []
+        counts = fit.cluster_counts or (fit.n_clusters,)
+        return list(zip(self.question.cluster, counts, strict=True))
 
     @property
     def left_out(self) -> dict[str, str]:

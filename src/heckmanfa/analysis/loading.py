@@ -74,6 +74,7 @@ from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import RowStatus, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
+from heckmanfa.data.survey import groups_at
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
 from heckmanfa.tables.codebook import Codebook, schema_codebook, stored_codebook
 from heckmanfa.tables.reading import Table, is_piped, open_table
@@ -125,7 +126,7 @@ def _prepare(
         return _read_text(question, tell) if frame is None else _take_frame(question, frame, tell)
     refuse_text_options(vars(question), table.format)
     names = feature_names(question, table.columns)
-    needed = [*names, *question.roles.values(), *filter(None, [question.by])]
+    needed = [*names, *(name for _, name in question.roles), *filter(None, [question.by])]
     needed += columns_dropped_by(question.drop_rows, table.columns)
     size = table.size(needed)
     if size <= most_bytes:
@@ -307,7 +308,7 @@ def _encode(
             y=outcome[kept],
             selected=None if selected is None else selected[kept],
             weight=None if weight is None else weight[kept],
-            groups=None if groups is None else groups[kept],
+            groups=groups_at(groups, kept),
             flagged=question.flagged or "selected",
             by=None if question.by is None else frame[question.by].to_numpy()[kept],
         ),
@@ -412,7 +413,9 @@ def _prepare_stream(
     needed = "needs the rows in memory, and these are read in passes:"
     larger = f"pass a larger {option('stream_above')} to load the rows"
     refuse_given(
-        question, ["honest", "by"], f"{needed} leave it out, name fewer files, or {larger}"
+        question,
+        ["honest", "by", "subpop"],
+        f"{needed} leave it out, name fewer files, or {larger}",
     )
     stored = "store missing values as null, dates as numbers and only rows of data"
     store = f"{needed} {stored}, or {larger}"
@@ -426,8 +429,8 @@ def _prepare_stream(
         missing=question.missing,
         min_level_rows=question.min_level_rows,
         ignore_case=question.ignore_case,
-        roles=[name for name in question.roles.values() if name != question.cluster],
-        groups=[] if question.cluster is None else [question.cluster],
+        roles=[name for _, name in question.roles if name not in question.unit_columns],
+        groups=question.unit_columns,
         tell=tell,
     )
     target = counted_target(
@@ -445,7 +448,7 @@ def _prepare_stream(
         question.outcome,
         selected=question.flags,
         sample_weight=question.weights,
-        groups=question.cluster,
+        groups=list(question.unit_columns) or None,
         missing="drop",
         encoding=encoding,
     )

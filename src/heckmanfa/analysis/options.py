@@ -35,6 +35,7 @@ from heckmanfa.text.option_types import (
     Regimes,
     Search,
     SearchIn,
+    SinglePsu,
     Unit,
     WeightKind,
 )
@@ -240,8 +241,58 @@ class Options:
         "frequency"
     )
     cluster: Annotated[
+        Names,
+        About(
+            "Column of clusters, whose rows are dependent; or two, separated by a comma, if rows "
+            "are dependent within either.",
+            MODEL,
+            brief="Column of clusters, or two.",
+        ),
+    ] = ()
+    strata: Annotated[
         str | None,
-        About("Column of clusters, whose rows are dependent.", MODEL, brief="Column of clusters."),
+        About(
+            "Column of a survey's strata: standard errors are by its design, and weights are "
+            "sampling weights.",
+            MODEL,
+            brief="Column of a survey's strata.",
+        ),
+    ] = None
+    psu: Annotated[
+        str | None,
+        About(
+            "Column of a survey's primary sampling units, such as villages; every row is one "
+            "unless given.",
+            MODEL,
+            brief="Column of a survey's sampling units.",
+        ),
+    ] = None
+    fpc: Annotated[
+        str | None,
+        About(
+            "Column of the number of units that a stratum has in the population, or of the share "
+            "that was drawn.",
+            MODEL,
+        ),
+    ] = None
+    nest: Annotated[bool, About("Labels of sampling units start again in each stratum.", MODEL)] = (
+        False
+    )
+    single_psu: Annotated[
+        SinglePsu,
+        About(
+            "What to do with a stratum of one unit: error (refuse it), certainty (it adds nothing) "
+            "or centered (take its deviation from the mean of all units).",
+            MODEL,
+        ),
+    ] = "error"
+    subpop: Annotated[
+        str | None,
+        About(
+            "Column of 0 and 1 (or yes and no) that says who is in the subpopulation; others are "
+            "not fitted, and count in the design.",
+            MODEL,
+        ),
     ] = None
     robust: Annotated[
         bool, About("Robust standard errors.", MODEL, brief="Robust standard errors.")

@@ -131,7 +131,9 @@ class Analysis(FittedQuestion):
         if not isinstance(rows, Loaded):
             return Pictures(self.evidence, picture_rows(rows), self.labels, profiles)
         made = picture_rows(
-            rows.X, self.outcome, rows.selected, rows.weight, derived=self.derived_columns
+            *(rows.X, self.outcome, rows.selected, rows.weight),
+            derived=self.derived_columns,
+            groups=rows.designed,
         )
         return Pictures(self.evidence, made, self.labels, profiles)
 

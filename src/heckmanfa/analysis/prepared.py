@@ -28,6 +28,7 @@ from heckmanfa.data.missing_features import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, RowStatus, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.arrow_rows import ArrowRows
+from heckmanfa.data.survey import Survey, SurveyUnits
 from heckmanfa.errors import (
     InputError,
     MissingValueError,
@@ -41,6 +42,7 @@ from heckmanfa.model.equations import refuse_partial_copies
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.tables.codebook import Codebook
 from heckmanfa.tables.streamed import StoredTable
+from heckmanfa.text.option_types import CovType
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import CRITERIA
@@ -67,6 +69,16 @@ class Loaded:
     """what the model calls the former: "selected" or "treated" """
     by: Any = None
     """groups whose effects are asked for"""
+
+    @property
+    def designed(self) -> SurveyUnits | None:
+        """The units of a survey, if its design is asked for."""
+        return self.groups if isinstance(self.groups, SurveyUnits) else None
+
+    @property
+    def fold_groups(self) -> Any:
+        """Groups of rows that must not be split: clusters, or the sampling units of a survey."""
+        return self.groups if self.designed is None else self.designed.codes
 
     @property
     def roles(self) -> dict[str, Any]:
@@ -366,9 +378,11 @@ _PATH_POINTS = 200
 
 def model_of(question: Question, encoding: Encoding) -> Model:
     """Return the unfitted estimator of a question."""
-    cov_type = None
-    if question.cluster is not None:
+    cov_type: CovType | Survey | None = None
+    if question.cluster:
         cov_type = "cluster"
+    elif question.survey is not None:
+        cov_type = question.survey
     elif question.robust or question.weight_kind == "sampling":
         cov_type = "robust"
     candidates = _columns_of(encoding, question, "predict_with") or None
@@ -397,7 +411,7 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         "honest": question.honest,
         "start": question.start,
         "cov_type": cov_type,
-        "weight_kind": question.weight_kind,
+        "weight_kind": question.counts_as,
         "on_collinear": "drop",
         "on_separation": question.on_separation,
         "random_state": question.seed,

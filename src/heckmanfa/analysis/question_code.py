@@ -33,7 +33,9 @@ _PRINTED = {
 def code_of(fitted: FittedQuestion) -> Programs:
     """Return code that answers a question again."""
     question = fitted.question
-    roles = Roles(question.outcome, question.flags, question.weights, question.cluster)
+    # With two clusterings there is no code but in Python.
+    cluster = next(iter(question.cluster), None)
+    roles = Roles(question.outcome, question.flags, question.weights, cluster)
     python = python_code(question, in_files=bool(fitted.files))
     return programs_of(fitted.model.fit_, fitted.encoding, roles, _reading(fitted), python)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from heckmanfa.analysis.designs import design_words
 from heckmanfa.analysis.fitted_question import FittedQuestion
 from heckmanfa.analysis.question_code import code_of
 from heckmanfa.analysis.request import Question
@@ -77,8 +78,10 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
         start = true_minus(f"{question.start:g}")
         facts["Start"] = f"Maximum likelihood starts from rho = {start}."
     facts["Standard errors"] = errors_words(
-        model.fit_, said(question.cluster or ""), asked=question.robust
+        model.fit_, " or ".join(map(said, question.cluster)), asked=question.robust
     )
+    if fit.design is not None:
+        facts["Design"] = design_words(question, fit.design.df)
     if question.weights is not None:
         facts["Weights"] = f"{said(question.weights)} {weight_words(model.weight_kind)}"
     facts["Missing features"] = "Rows that lack one are left out."
@@ -112,8 +115,10 @@ def treatment_settings(fitted: FittedQuestion) -> list[tuple[str, str]]:
     }
     facts |= estimation_words(fit)
     facts["Standard errors"] = errors_words(
-        fit, said(question.cluster or ""), asked=question.robust
+        fit, " or ".join(map(said, question.cluster)), asked=question.robust
     )
+    if fit.design is not None:
+        facts["Design"] = design_words(question, fit.design.df)
     if question.weights is not None:
         kind = fitted.model.weight_kind
         facts["Weights"] = f"{said(question.weights)} {weight_words(kind)}"

@@ -16,6 +16,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import groups_at
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.calibration import calibration_of
@@ -39,6 +40,7 @@ MOST_RESAMPLED = 10_000
 """with more rows than this, none is"""
 
 _STABLE_FROM = 0.5
+_TWO_WAYS = "errors are clustered by two columns here"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,10 @@ def resample(fitted: FittedQuestion) -> Resampled | str:
         return NOT_IN_MEMORY
     if has_pseudo_weights(fit):
         return "With sampling weights there is no BIC to search by again"
+    if loaded.designed is not None:
+        return "A bootstrap draws rows alike, and a survey drew units in its strata"
+    if len(question.cluster) > 1:
+        return f"A bootstrap draws whole clusters, and {_TWO_WAYS}"
     n_units = n_units_of(fit)
     if n_units > QUICK_UNITS:
         return f"To search again in samples of the rows takes too long with {n_units} features"
@@ -222,6 +228,8 @@ def hold_out(fitted: FittedQuestion) -> HeldOut | str:
         return "Held-out scores need all rows in memory."
     if len(rows.y) > MOST_HELD_OUT:
         return f"Held-out scores would take {N_FOLDS} more fits of {len(rows.y):,} rows."
+    if len(fitted.question.cluster) > 1:
+        return f"No rows could be held out: folds hold whole clusters, and {_TWO_WAYS}."
     from heckmanfa.model_selection import SelectionKFold  # slow to import, for one section
 
     status = decide_rows(rows.y, rows.selected, rows.weight)
@@ -230,7 +238,7 @@ def hold_out(fitted: FittedQuestion) -> HeldOut | str:
     outcome, probability = fitted.outcome, np.full(len(rows.y), np.nan)
     failed = 0
     try:
-        folds = list(splitter.split(rows.X, rows.y, rows.groups, selected=status.selected))
+        folds = list(splitter.split(rows.X, rows.y, rows.fold_groups, selected=status.selected))
     except HeckmanfaError as error:
         return f"No rows could be held out: {str(error).rstrip('.')}."
     for train, test in folds:
@@ -244,7 +252,7 @@ def hold_out(fitted: FittedQuestion) -> HeldOut | str:
                     outcome[train],
                     selected=status.selected[train],
                     sample_weight=None if rows.weight is None else rows.weight[train],
-                    groups=None if rows.groups is None else rows.groups[train],
+                    groups=groups_at(rows.groups, train),
                 )
             except HeckmanfaError:
                 failed += 1
@@ -261,6 +269,6 @@ def hold_out(fitted: FittedQuestion) -> HeldOut | str:
         positive=level_label(fitted.question.outcome, label_of(classes[1])),
         outcome_name=fitted.question.outcome,
         held_out=f"{N_FOLDS} folds",
-        weight_kind=fitted.question.weight_kind,
+        weight_kind=fitted.question.counts_as,
     )
     return HeldOut(picture, N_FOLDS, failed, features)

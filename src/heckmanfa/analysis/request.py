@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
+from heckmanfa.analysis.designs import COLUMNS, DESIGN, check_design, survey_of
 from heckmanfa.analysis.options import OPTIONS, Options
 from heckmanfa.analysis.outcome_models import (
     OUTCOME_MODELS,
@@ -29,15 +30,17 @@ from heckmanfa.analysis.profiles import profile_texts, read_profiles
 from heckmanfa.data.columns.missing_codes import split_item
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.files.paths import local_path
+from heckmanfa.data.group_cells import MOST_CLUSTERINGS
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.scan.arrow_columns import kind_of
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.places import is_url, name_of
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.fit.family import Family, family_named
 from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.steps import read_step
-from heckmanfa.text.option_types import Method, Search
+from heckmanfa.text.option_types import Method, Search, WeightKind
 from heckmanfa.text.option_words import flag, option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed, nearest
@@ -123,21 +126,36 @@ class Question(Options):
         return name_on_scale(self.outcome, self.outcome_transform)
 
     @property
-    def roles(self) -> dict[str, str]:
-        """Columns that are not features, by the option that names them."""
-        roles = dict.fromkeys([*_ROLES.values(), *_FLAGS])
+    def roles(self) -> list[tuple[str, str]]:
+        """Columns that are not features, each with the option that names it."""
+        roles = dict.fromkeys([*_ROLES.values(), *_FLAGS, *COLUMNS])
         named = {role: getattr(self, role) for role in roles}
-        return {role: name for role, name in named.items() if name is not None}
+        return [(role, name) for role, names in named.items() for name in _each(names)]
+
+    @property
+    def survey(self) -> Survey | None:
+        """The design of a survey; None if none is named."""
+        return survey_of(self)
+
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """Columns of the units whose rows are dependent: clusters, or those of a survey."""
+        return self.cluster if self.survey is None else self.survey.design_columns
+
+    @property
+    def counts_as(self) -> WeightKind:
+        """What weights are: as asked, and sampling weights in a survey."""
+        return self.weight_kind if self.survey is None else "sampling"
 
     @property
     def flags(self) -> str | None:
         """Column that says who is selected, or treated; None without one."""
-        return None if self.flagged is None else self.roles[self.flagged]
+        return None if self.flagged is None else getattr(self, self.flagged)
 
     @property
     def flagged(self) -> str | None:
         """The option that names it."""
-        return next((role for role in _FLAGS if role in self.roles), None)
+        return next((role for role in _FLAGS if getattr(self, role) is not None), None)
 
     @property
     def called(self) -> str:
@@ -182,6 +200,10 @@ class Question(Options):
         return shlex.join(words)
 
 
+def _each(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names or ()
+
+
 def question_of(options: Mapping[str, Any]) -> Question:
     """Return the question that options ask; they are named as the fields of `Question`."""
     values: dict[str, Any] = dict(options)
@@ -223,6 +245,9 @@ def question_about(
         scanned = _options_of(table)
         if options.get("model") is not None and "selected" in scanned:
             scanned["treated"] = scanned.pop("selected")
+        if any(options.get(name) for name in DESIGN):
+            # Its groups are units of a survey.
+            del scanned["cluster"]
         options = scanned | {**options}
     named = [field.name for field in fields(Question) if field.name != "data"]
     for name in options:
@@ -240,11 +265,6 @@ def question_about(
 
 def _options_of(rows: ArrowRows) -> dict[str, Any]:
     """Return the options that scanned rows imply: what their columns are."""
-    if len(rows.groupings) > 1:
-        raise InputError(
-            f"the scan has {len(rows.groupings)} columns of groups, and a question about a table "
-            "takes one: scan it with one, or fit a model to these rows"
-        )
     texts = [name for name in rows.sources if kind_of(rows.schema.field(name).type) == "text"]
     levels = {} if rows.encoding is None else rows.encoding.levels
     options: dict[str, Any] = {
@@ -252,7 +272,8 @@ def _options_of(rows: ArrowRows) -> dict[str, Any]:
         "categorical": [name for name in levels if name not in texts],
         "numeric": [name for name in texts if name not in levels] if rows.has_outcome else [],
     }
-    return options | {_ROLES[role]: name for role, name in rows.roles.items()}
+    roles = {_ROLES[role]: name for role, name in rows.roles.items() if role in _ROLES}
+    return options | roles | {"cluster": rows.groupings}
 
 
 def split_names(values: Sequence[str] | None) -> tuple[str, ...]:
@@ -279,6 +300,8 @@ def check_question(question: Question) -> None:
         if value is not None and not abs(value) < 1:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
     _check_rivals(question)
+    _check_clusters(question)
+    check_design(question)
     _check_models(question)
     _check_needs(question)
     if question.n_terms is not None:
@@ -316,6 +339,18 @@ def _check_rivals(question: Question) -> None:
     if rivals is not None:
         both = [option(*next(iter(asking(kind).items()))) for kind in rivals]
         raise InputError(f"{' and '.join(both)} ask for two models: leave one of them out")
+
+
+def _check_clusters(question: Question) -> None:
+    """Refuse more than two clusterings, and one that is named twice."""
+    names = question.cluster
+    if len(names) > MOST_CLUSTERINGS:
+        raise InputError(
+            f"{option('cluster')} names {len(names)} columns, and errors are clustered by one or "
+            "two: make a column that has a label for each combination"
+        )
+    if len({*names}) < len(names):
+        raise InputError(f"{option('cluster')} names {quoted(names[0])} twice: name it once")
 
 
 def _check_needs(question: Question) -> None:
@@ -455,11 +490,11 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     """Return the columns of a table that may be features, in its order."""
     roles = question.roles
     there = {*columns}
-    for role, name in roles.items():
+    for role, name in roles:
         if name not in there:
             # What has another role is not suggested.
-            _refuse_unknown(columns, name, role, {*roles.values()} - {name})
-    role_of = {name: role for role, name in reversed(roles.items())}
+            _refuse_unknown(columns, name, role, {other for _, other in roles} - {name})
+    role_of = {name: role for role, name in reversed(roles)}
     if question.by is not None and question.by not in there:
         _refuse_unknown(columns, question.by, "by", role_of)
     for field in ("features", "exclude", *_NAMING, "categorical", "numeric"):

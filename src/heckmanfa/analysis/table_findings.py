@@ -260,7 +260,7 @@ class Walk:
 
     def _marks(self, table: Table) -> bool:
         """Choose a decimal mark for columns that can be read in two ways."""
-        used = [*self._names(table), *self.question.roles.values()]
+        used = [*self._names(table), *(name for _, name in self.question.roles)]
         doubts = {name: words for name, words in table.doubts.items() if name in used}
         if not doubts:
             return False

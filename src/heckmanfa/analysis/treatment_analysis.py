@@ -168,6 +168,7 @@ class TreatmentAnalysis(Analysis):
         return PictureRows(
             *(self.model.fit_, self._naming, rows.X, self.outcome, rows.selected, rows.weight),
             derived=self.derived_columns,
+            groups=rows.designed,
         )
 
     @cached_property

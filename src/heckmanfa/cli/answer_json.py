@@ -102,6 +102,7 @@ def _errors(analysis: Analysis) -> dict[str, Any]:
         "weights": _weights(analysis),
         "standard_errors": analysis.errors_kind,
         "clusters": _clusters(analysis),
+        "design": _design(analysis),
         "reference_distribution": distribution_of(analysis.model.fit_).name,
         "converged": analysis.model.converged_,
     }
@@ -423,10 +424,23 @@ def _weights(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def _clusters(analysis: Analysis) -> dict[str, Any] | None:
-    if analysis.model.n_clusters_ is None:
+def _clusters(analysis: Analysis) -> list[dict[str, Any]] | None:
+    """Each column that errors are clustered by; None if they are not."""
+    return [{"column": name, "number": n} for name, n in analysis.clusters] or None
+
+
+def _design(analysis: Analysis) -> dict[str, Any] | None:
+    """The design of a survey; None without one."""
+    question, design = analysis.question, analysis.model.fit_.design
+    if design is None:
         return None
-    return {"column": analysis.question.cluster, "number": analysis.model.n_clusters_}
+    return {
+        "strata": {"column": question.strata, "number": design.n_strata},
+        "psu": {"column": question.psu, "number": design.n_psu},
+        "degrees_of_freedom": design.df,
+        "strata_of_one_psu": design.n_single,
+        **{name: getattr(question, name) for name in ("fpc", "nest", "single_psu", "subpop")},
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from heckmanfa.data.row_rules import count_bad_weights
 from heckmanfa.data.rows import Groups, Mask
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.text.option_types import ReplicateKind, SinglePsu
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
@@ -202,11 +203,7 @@ class Survey:
     def cells(self, labels: dict[str, NDArray[Any]], n: int) -> tuple[Groups, Cells]:
         """Return the unit of each of n rows, and what the units belong to."""
         for name, values in labels.items():
-            if missing := int(np.count_nonzero(missing_in(values))):
-                raise InputError(
-                    f"{quoted(name)} is missing in {plural(missing, 'row')}; every row of a survey "
-                    "needs its stratum and its unit"
-                )
+            refuse_unplaced(name, int(np.count_nonzero(missing_in(values))))
         strata, stratum_names = np.zeros(n, dtype=np.intp), np.array(["all rows"])
         if self.strata is not None:
             stratum_names, strata = labels_numbered(labels[self.strata], self.strata)
@@ -223,7 +220,7 @@ class Survey:
             raise InputError(
                 f"unit {quoted(str(names[codes[row]]))} of {quoted(self.psu)} is in the strata "
                 f"{quoted(str(both[0]))} and {quoted(str(both[1]))}: if labels start again in each "
-                "stratum, use nest=True"
+                f"stratum, use {option('nest', True)}"
             )
         counts = np.bincount(of_unit, minlength=len(stratum_names))
         fraction = None
@@ -245,7 +242,8 @@ class Survey:
             what = f"strata {listed} have" if alone.sum() > 1 else f"stratum {listed} has"
             raise InputError(
                 f"the {what} a single primary sampling unit, which tells no variance: merge such "
-                'strata, or use single_psu="certainty" or single_psu="centered"'
+                f"strata, or use {option('single_psu', 'certainty')} or "
+                f"{option('single_psu', 'centered')}"
             )
 
     def _fractions(
@@ -318,6 +316,13 @@ class SurveyUnits:
         return SurveyUnits(self.codes[chosen], self.cells, outside, replicates)
 
 
+def groups_at(groups: Any, chosen: Any) -> Any:
+    """Return the groups of some rows, or their units of a survey; None if there are none."""
+    if isinstance(groups, SurveyUnits):
+        return groups.keep(chosen)
+    return None if groups is None else groups[chosen]
+
+
 @dataclass(frozen=True)
 class SurveyDesign:
     """What a covariance by the design of a survey is made of."""
@@ -356,6 +361,15 @@ class SurveyDesign:
 def kind_of_covariance(cov_type: Any) -> Any:
     """Return the name of a kind of covariance; a `Survey` is "survey"."""
     return "survey" if isinstance(cov_type, Survey) else cov_type
+
+
+def refuse_unplaced(name: str, missing: int) -> None:
+    """Refuse rows of which a column of the design says nothing."""
+    if missing:
+        raise InputError(
+            f"{quoted(name)} is missing in {plural(missing, 'row')}; every row of a survey "
+            "needs its stratum and its unit"
+        )
 
 
 def check_df(n_psu: int, n_strata: int) -> None:

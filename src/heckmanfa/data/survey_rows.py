@@ -15,7 +15,7 @@ from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.column_numbers import entries
 from heckmanfa.data.group_cells import Cells, unjoined
 from heckmanfa.data.row_sources import RowSource
-from heckmanfa.data.survey import Survey
+from heckmanfa.data.survey import Survey, SurveyUnits
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
@@ -24,8 +24,11 @@ from heckmanfa.text.printable import quoted
 def survey_rows(survey: Survey, X: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any]:
     """Return X without the columns of a survey, its weights, and the units of the rows.
 
-    The columns are those of X, or of a frame passed as ``groups``.
+    The columns are those of X, or of a frame passed as ``groups``. Units that were read before are
+    returned as they are, with the weights that were read with them.
     """
+    if isinstance(groups, SurveyUnits):
+        return X, sample_weight, groups
     if sample_weight is not None:
         raise InputError(
             f"a Survey names the column of its weights: leave {option('sample_weight')} out"
@@ -67,8 +70,8 @@ def _refuse_in_memory(survey: Survey) -> None:
     """Refuse what needs the rows in memory."""
     if survey.psu is None:
         raise InputError(
-            "rows that are not in memory need the column of their units: name it as psu, which may "
-            "be one that numbers the rows"
+            "rows that are not in memory need the column of their units: name it as "
+            f"{option('psu')}, which may be one that numbers the rows"
         )
     if survey.subpop is not None or survey.replicate_weights is not None:
         raise InputError(

@@ -28,7 +28,7 @@ from heckmanfa.data.ordered_classes import plain_classes
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source
-from heckmanfa.data.survey import Survey, SurveyUnits, kind_of_covariance
+from heckmanfa.data.survey import Survey, kind_of_covariance
 from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
@@ -69,7 +69,7 @@ def fit_estimator(
     if isinstance(X, EncodedRows):
         X, encoding = X.rows, X.encoding
     survey = estimator.cov_type if isinstance(estimator.cov_type, Survey) else None
-    if survey is not None and not isinstance(groups, SurveyUnits):
+    if survey is not None:
         X, sample_weight, groups = survey_rows(survey, X, sample_weight, groups)
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:

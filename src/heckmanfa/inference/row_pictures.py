@@ -76,10 +76,12 @@ class PictureRows:
     sample_weight: Any = None
     derived: Mapping[str, Sequence[str]] | None = None
     """factors of each column that is a square or a product of others; None to look for such"""
+    groups: Any = None
+    """units of a survey, if X does not have their columns"""
 
     @cached_property
     def _read(self) -> tuple[Rows, ReadRows | FitRows]:
-        passed = PassedRows(self.X, self.y, self.selected, self.sample_weight)
+        passed = PassedRows(self.X, self.y, self.selected, self.sample_weight, self.groups)
         return rows_for_pictures(self.fit, passed)
 
     @property
