@@ -17,6 +17,7 @@ import heckmanfa
 from heckmanfa import (
     Heckman,
     HeckmanLasso,
+    InverseProbabilityWeighted,
     NaiveOLS,
 )
 from heckmanfa.analysis import load_model, save_model
@@ -495,6 +496,24 @@ def test_a_file_whose_estimates_are_side_by_side_is_read(rewritten, saved, fitte
 
     rewritten(saved, flatten)
     pd.testing.assert_frame_equal(load_model(saved).model.tidy(), fitted.tidy())
+
+
+def test_a_file_of_weighting_from_before_it_had_formulas_is_read(
+    rewritten, frame, simulated, tmp_path
+):
+    place = tmp_path / "weighted.heckmanfa"
+    model = InverseProbabilityWeighted(["a"]).fit(frame[["a", "b"]], simulated.y)
+    heckmanfa.save(model, place)
+
+    def forget(document):
+        del document["model"]["InverseProbabilityWeighted"]["attributes"]["_origin"]
+
+    rewritten(place, forget)
+    found = heckmanfa.load(place)
+    pd.testing.assert_frame_equal(found.tidy(), model.tidy())
+    assert found.score(frame[["a", "b"]], simulated.y) == model.score(
+        frame[["a", "b"]], simulated.y
+    )
 
 
 @pytest.mark.parametrize("rho", [None, 0.3])

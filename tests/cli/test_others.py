@@ -8,14 +8,19 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from heckmanfa import (
     DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
+    HeckmanOrdered,
+    HeckmanProbit,
     InverseProbabilityWeighted,
     NaiveOLS,
+    bounds,
 )
 from heckmanfa.analysis import comparison
 from heckmanfa.analysis.comparison import compare_methods, methods
@@ -65,6 +70,11 @@ def test_estimates_stand_side_by_side_with_what_each_method_assumes(shell, mroz)
     robust = DoublyRobust(random_state=0).fit(X, y)
     assert f"{robust.mean_:.2f} ({robust.tidy()['std_error'][0]:.3f})" in text
     assert "the model of the outcome or that of selection is right" in text
+    known = bounds.mean(y).tidy().iloc[0]
+    said = " ".join(text.split()).replace("−", "-")
+    assert f"lies between {known['low']:.3f} and {known['high']:.2f} (95% interval" in said
+    assert f"Manski: {known['ci_low']:.3f} to {known['ci_high']:.2f})" in said
+    assert "only that every outcome lies between" in said
 
 
 def test_every_method_has_its_estimates_and_its_assumption():
@@ -105,6 +115,76 @@ def test_every_method_has_its_estimates_and_its_assumption():
     said = str(found)
     assert "Estimates for everyone" in said
     assert "What each method assumes" in said
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bounds_beside_the_methods_are_those_of_their_formulas(weighted):
+    data = make_selection(300, 3, 1, rho=0.5, random_state=2)
+    X, y = pd.DataFrame(data.X, columns=list("abc")), data.y
+    X.loc[np.flatnonzero(np.isnan(y))[:5], "a"] = np.nan
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 4, len(y)) if weighted else np.ones(len(y), dtype=int)
+    models = {"ols": NaiveOLS(["a", "b"]), "two": Heckman(["a", "b"], ["b", "c"])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        found = compare_methods(
+            *(X, y), estimators=models, n_folds=2, n_repeats=1,
+            sample_weight=weight if weighted else None,
+        )  # fmt: skip
+    table = found.bounds.table.set_index("term")
+    # A missing outcome is at an end of the observed range, and a row of weight 2 is there twice.
+    rows = np.repeat(np.arange(len(y)), weight)
+    bottom, top = np.nanmin(y[rows]), np.nanmax(y[rows])
+    lows, highs = (np.where(np.isnan(y), end, y)[rows] for end in (bottom, top))
+    mean = table.loc["Mean of everyone"]
+    assert mean[["low", "high"]].tolist() == pytest.approx([lows.mean(), highs.mean()])
+    n = len(rows)
+    low_error, high_error = lows.std(ddof=1) / n**0.5, highs.std(ddof=1) / n**0.5
+    gap = (highs.mean() - lows.mean()) / max(low_error, high_error)
+    reach = brentq(lambda c: norm.cdf(c + gap) - norm.cdf(-c) - 0.95, 0, 3)
+    assert mean["ci_low"] == pytest.approx(lows.mean() - reach * low_error, rel=1e-3)
+    assert mean["ci_high"] == pytest.approx(highs.mean() + reach * high_error, rel=1e-3)
+    # Least squares is a sum over rows: each missing outcome is at the end that moves it furthest.
+    kept = rows[X["a"].notna().to_numpy()[rows]]
+    design = np.column_stack([np.ones(len(kept)), X[["a", "b"]].to_numpy()[kept]])
+    shares = np.linalg.pinv(design)
+    seen = ~np.isnan(y[kept])
+    for share, term in zip(shares, ["Intercept", "a", "b"], strict=True):
+        moved = share[~seen, None] * np.array([bottom, top])
+        known = share[seen] @ y[kept][seen]
+        ends = [known + moved.min(axis=1).sum(), known + moved.max(axis=1).sum()]
+        assert table.loc[term, ["low", "high"]].tolist() == pytest.approx(ends)
+    assert [*table.index] == ["Mean of everyone", "Intercept", "a", "b"]
+    said = str(found)
+    assert f"lies between {bottom:.2f} and {top:.2f}, as those that are known do" in " ".join(
+        said.split()
+    )
+    beside = found.estimated().set_index("term")
+    assert beside.loc["a", ["bounds, low", "bounds, high"]].tolist() == pytest.approx(
+        table.loc["a", ["low", "high"]].tolist()
+    )
+
+
+def test_bounds_beside_methods_are_of_a_share_and_none_of_classes_in_order():
+    data = make_selection(300, 3, 1, rho=0.5, random_state=2)
+    X, y = pd.DataFrame(data.X, columns=list("abc")), data.y
+    paid = np.where(np.isnan(y), np.nan, y > np.nanmedian(y))
+    options = {"n_folds": 2, "n_repeats": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        found = compare_methods(
+            *(X, paid), outcome_kind="binary", estimators={"m": HeckmanProbit(["a"])}, **options
+        )
+        levels = np.where(np.isnan(y), np.nan, np.digitize(y, np.nanquantile(y, [0.3, 0.6])))
+        ordered = compare_methods(
+            *(X, levels), outcome_kind="ordered", estimators={"m": HeckmanOrdered(["a"])}, **options
+        )
+    (only,) = found.bounds.table.to_dict("records")
+    yes, gone = np.nansum(paid) / len(y), np.isnan(paid).mean()
+    assert [only["low"], only["high"]] == pytest.approx([yes, yes + gone])
+    assert found.assumed()[-1].endswith("a missing one may be of either class.")
+    assert ordered.bounds is None
+    assert not any("bounds" in line for line in ordered.assumed())
 
 
 def folds_of(**errors):

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
+from heckmanfa.analysis.bounds_compared import WithoutModel, bounds_of
 from heckmanfa.analysis.estimates_compared import (
     ABOUT_ERRORS,
     all_estimates,
@@ -117,6 +118,9 @@ class Comparison(Report):
     coefficients, in all rows"""
     assumptions: Mapping[str, str] = field(default_factory=dict)
     """what each method assumes, in a clause"""
+    bounds: WithoutModel | None = None
+    """worst-case bounds of the mean of everyone and of the coefficients of naive least squares, and
+    what they assume; None if the outcome is ordered"""
 
     @property
     def searched(self) -> str:
@@ -133,7 +137,18 @@ class Comparison(Report):
 
     def assumed(self) -> list[str]:
         """Return a line for each assumption, with the methods that make it."""
-        return [f"{listed(names)}: {words}." for words, names in grouped(self.assumptions).items()]
+        lines = [f"{listed(names)}: {words}." for words, names in grouped(self.assumptions).items()]
+        return lines if self.bounds is None else [*lines, f"bounds: {self.bounds.assumes}."]
+
+    def estimated(self) -> pd.DataFrame:
+        """Return a row for each term, with the estimates of `beside` and the bounds."""
+        table = side_by_side(self.estimates, self.beside)
+        return table if self.bounds is None else self.bounds.beside(table)
+
+    @property
+    def about_estimates(self) -> list[str]:
+        """Sentences that a reader of `estimated` needs."""
+        return [ABOUT_ERRORS] if self.bounds is None else [ABOUT_ERRORS, self.bounds.words]
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each method.
@@ -172,8 +187,8 @@ class Comparison(Report):
             Section("Coefficients, in all rows", table=self.coefficients),
             Section(
                 "Estimates for everyone, with standard errors",
-                table=side_by_side(self.estimates, self.beside),
-                notes=(ABOUT_ERRORS,),
+                table=self.estimated(),
+                notes=tuple(self.about_estimates),
             ),
             Section("What each method assumes", notes=tuple(self.assumed())),
             Section("Which method to use", notes=(str(self.verdict),)),
@@ -445,6 +460,7 @@ def _compare(
         models=tuple(name for name in fitted if name in wholes),
         estimates=all_estimates(fitted, folded.X, folded.rows.weight),
         assumptions={name: assumption_of(model) for name, model in fitted.items()},
+        bounds=bounds_of(folded.rows, folded.X, family, fitted.values()),
         in_both=tuple(
             name for name, model in fitted.items() if getattr(model, "search_in", None) == "both"
         ),

@@ -90,7 +90,9 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
     ((name, content),) = node.items()
     kind = class_named(name)
     allowed, names = {*signature(kind).parameters}, stored_attributes(kind)
-    stated, kept = content["parameters"], content["attributes"]
+    # Files from before models had formulas of their own do not say that there are none.
+    kept = {name: None for name in names if name == "_origin"} | content["attributes"]
+    stated = content["parameters"]
     if not stated.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:
         raise UnsoundError(f"{name} has missing or unknown attributes")
     hints = hints_of(kind.__init__)
@@ -129,7 +131,8 @@ _FAR = 1e7
 
 def design_of(model: Any) -> FormulaDesign | None:
     """Return the formulas of a model; None if it has none."""
-    return model.fit_.origin.design if isinstance(model, SelectionModel) else None
+    design: FormulaDesign | None = model._known_origin.design
+    return design
 
 
 def check_model(model: Any, labels: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
-from heckmanfa.analysis.estimates_compared import ABOUT_ERRORS, error_of, side_by_side
+from heckmanfa.analysis.estimates_compared import error_of
 from heckmanfa.analysis.prepared import searched_equations
 from heckmanfa.analysis.request import question_of, refuse_given
 from heckmanfa.analysis.treatment_comparison import (
@@ -185,20 +185,28 @@ def _show(
 
 def _show_estimates(compared: Comparison, console: Console) -> None:
     """Print estimates for everyone with standard errors, and what each method assumes."""
-    table, names = side_by_side(compared.estimates, compared.beside), compared.beside
+    table, names = compared.estimated(), compared.beside
     # On a narrow console, naive least squares goes first, and the recommended model stays.
     spared = [Column(name, spare=len(names) - place) for place, name in enumerate(names, 1)]
-    columns = [Column("", is_name=True), *spared]
+    columns, records = [Column("", is_name=True), *spared], table.to_dict("records")
     rows = [
         [str(row["term"]), *(_estimate(row[name], row[error_of(name)]) for name in names)]
-        for row in table.to_dict("records")
+        for row in records
     ]
+    if compared.bounds is not None:
+        columns.append(Column("bounds", spare=max(len(names) - 1, 1)))
+        rows = [[*cells, _ends(row)] for cells, row in zip(rows, records, strict=True)]
     console.print()
     print_table(console, "Estimates for everyone (standard errors)", columns, rows)
-    console.print(ABOUT_ERRORS)
+    console.print(true_minus(" ".join(compared.about_estimates)))
     console.print("\nWhat each method assumes")
     for line in compared.assumed():
-        console.print(f"- {line}")
+        console.print(f"- {true_minus(line)}")
+
+
+def _ends(row: dict[Hashable, Any]) -> str:
+    low, high = (number(row[f"bounds, {end}"], 3) for end in ("low", "high"))
+    return f"{low} to {high}" if low else ""
 
 
 def _estimate(value: float, std_error: float) -> str:

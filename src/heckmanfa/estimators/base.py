@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, resolve
-from heckmanfa.data.fitted_levels import levels_named
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.formula.formula_levels import ReferenceLostError
-from heckmanfa.data.group_cells import is_names
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.outcomes import read_on_fit_scale, refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.data.scan.arrow_rows import ArrowRows
-from heckmanfa.data.survey import Survey
-from heckmanfa.data.survey_rows import survey_rows
-from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
+from heckmanfa.errors import MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec, with_fit
+from heckmanfa.estimators.formulas import FormulaModel
 from heckmanfa.estimators.inferred import Inferred
 from heckmanfa.estimators.reported import Reported
 from heckmanfa.estimators.rows_elsewhere import frames_to_score, predict_lazily
-from heckmanfa.estimators.scoring import ScoredModel, check_selected
-from heckmanfa.fit import LINEAR, Choose, Family, Spec
+from heckmanfa.estimators.scoring import ScoredModel
+from heckmanfa.fit import LINEAR, Choose, Family, Origin, Spec
 from heckmanfa.inference import prediction
 from heckmanfa.inference.choosing import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.rows_of_fit import column_or_values, weights_of
+from heckmanfa.inference.rows_of_fit import weights_of
 from heckmanfa.text.option_types import CovType
-from heckmanfa.text.option_words import option
-from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import nearest
 
 
-class SelectionModel(Inferred, Reported, ScoredModel):
+class SelectionModel(Inferred, Reported, FormulaModel, ScoredModel):
     """A model of an outcome that is observed only for selected rows.
 
     It is neither a regression nor a classifier: a subclass adds what its outcome is, and how it is
@@ -66,8 +57,6 @@ class SelectionModel(Inferred, Reported, ScoredModel):
 
     family: ClassVar[Family] = LINEAR
     """what makes the model the one that it is"""
-    roles: ClassVar[tuple[str, str]] = ("prediction_features", "selection_features")
-    """names of the parameters that list the features of either equation"""
     two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
@@ -155,67 +144,12 @@ class SelectionModel(Inferred, Reported, ScoredModel):
             A clone knows the columns that the formulas made, but not the formulas: for
             cross-validation, make the columns first and use `fit`.
         """
-        cls._check_formula_parameters(parameters)
-        survey = parameters.get("cov_type")
-        if isinstance(survey, Survey):
-            _, sample_weight, groups = survey_rows(survey, data, sample_weight, groups)
-        asked = levels_named(parameters.get("reference"))
-        moved: dict[str, Any] = {}
-        while True:
-            design = FormulaDesign.build(
-                prediction,
-                selection,
-                data,
-                labels=cls.family.reads_labels,
-                weight=sample_weight,
-                reference={**moved, **asked},
-                everyone=cls.family.sees_everyone,
-            )
-            columns = design.prediction_columns, design.selection_columns
-            self = cls(
-                **dict(zip(cls.roles, columns, strict=True)),
-                **cls._with_terms(parameters, design.prediction_terms, design.selection_terms),
-            )
-            try:
-                self._fit_rows(
-                    design.features,
-                    design.outcome,
-                    design.selected,
-                    design.rows_of(data, sample_weight, "sample_weight"),
-                    design.rows_of(data, groups, "groups"),
-                    design=design,
-                    weight_column=sample_weight if isinstance(sample_weight, str) else None,
-                    group_column=groups if isinstance(groups, str) else None,
-                    group_columns=tuple(groups) if is_names(groups) else (),
-                )
-                return self
-            except ReferenceLostError as lost:
-                for name in lost.levels:
-                    if name in asked or name in moved:
-                        raise InputError(
-                            f"{option('reference')}: {option('on_separation', 'drop')} leaves no "
-                            f"row of the reference of {quoted(name)}; name another of its levels"
-                        ) from lost
-                moved |= lost.levels
+        given = prediction, selection, data, sample_weight, groups
+        return cls._of_formulas(*given, parameters)
 
     @classmethod
-    def _check_formula_parameters(cls, names: Iterable[str]) -> None:
-        """Refuse parameters that formulas replace, and those that the class does not have."""
-        allowed = [
-            name
-            for name in cls._get_param_names()
-            if name not in cls.roles and not name.endswith(("ion_features", "categorical_features"))
-        ]
-        for name in names:
-            if name == "categorical_features":
-                raise InputError(
-                    "formulas say themselves which columns are categories: text is, and C(region) "
-                    f"makes one of numbers; leave out {option('categorical_features')}"
-                )
-            if name not in allowed:
-                raise InputError(
-                    f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
-                )
+    def _formula_kind(cls) -> dict[str, bool]:
+        return {"labels": cls.family.reads_labels, "everyone": cls.family.sees_everyone}
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
         """Return what to fit, and how the prediction features are chosen."""
@@ -225,16 +159,6 @@ class SelectionModel(Inferred, Reported, ScoredModel):
     def _refit(self) -> Refit:
         """Return how to fit the same model to resampled rows."""
         return Refit(self.fit_.spec.for_replicates(), GivenFeatures())
-
-    @classmethod
-    def _with_terms(
-        cls,
-        parameters: dict[str, Any],
-        terms: dict[str, list[str]],
-        selection_terms: dict[str, list[str]],
-    ) -> dict[str, Any]:
-        """Replace terms of the formulas in parameters by their columns."""
-        return parameters
 
     # Prediction. ------------------------------------------------------------------------------
 
@@ -408,43 +332,18 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         model: Self = with_fit(self, self.fit_.reading(unknown))
         return model
 
-    def _on_rows(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
-        """Call a method on X, or lazily on every partition of a Dask collection."""
-        if is_dask(X):
-            return self._lazily(X, method, name, **options)
-        return getattr(self, method)(X, **options)
-
     def _lazily(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
         # Formulas check their own variables.
         fit = self.fit_
         columns = None if fit.origin.design is not None else fit.spec.columns
         return predict_lazily(self, X, method, name, columns, **options)
 
-    def _beside(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, Any, Any]:
-        """Return outcome, weights and who is selected; formulas find them in the data frame."""
-        fit, design = self.fit_, self.fit_.origin.design
-        if design is None:
-            check_selected(type(self).__name__, selected, fit.origin.selected_given)
-            return y, sample_weight, selected
-        if selected is None and fit.origin.selected_given:
-            selected = self._on_rows(X, "_selected_by_formula", "selected")
-        if y is None and is_dask(X):
-            dtype = object if fit.family.reads_labels else np.float64
-            y = self._lazily(X, "_outcome_by_formula", "outcome", dtype=dtype)
-        elif y is None:
-            y = self._outcome_by_formula(X)
-        sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
-        return y, column_or_values(X, sample_weight, "sample_weight"), selected
+    @property
+    def _known_origin(self) -> Origin:
+        return self.fit_.origin
 
-    def _outcome_by_formula(self, X: Any) -> NDArray[Any]:
-        design = self.fit_.origin.design
-        assert design is not None
-        return design.outcome_of(X, labels=self.fit_.family.reads_labels)
-
-    def _selected_by_formula(self, X: Any) -> Floats:
-        design = self.fit_.origin.design
-        assert design is not None
-        return design.who_is_selected(X).astype(np.float64)
+    def _weights_in(self, X: Any) -> Any:
+        return weights_of(self.fit_, X, None, other_rows=True)
 
 
 def mean_log_likelihood(

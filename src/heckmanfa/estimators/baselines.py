@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -32,8 +32,11 @@ from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.errors import InputError, UnderdeterminedWarning, warn
 from heckmanfa.estimators.fitting import check_groups, publish
+from heckmanfa.estimators.formulas import FormulaModel
 from heckmanfa.estimators.rows_elsewhere import map_rows
-from heckmanfa.estimators.scoring import ScoredModel, ScoredRegressor, check_selected
+from heckmanfa.estimators.scoring import ScoredModel, ScoredRegressor
+from heckmanfa.fit import Origin
+from heckmanfa.inference.prediction import gaps_by_variable, known_levels
 from heckmanfa.model.equations import check_prediction, refuse_leakage
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.two_step import LeastSquares, fit_least_squares
@@ -50,11 +53,15 @@ class RowsRead:
     selection: list[int]
     prediction: list[int]
     selected_given: bool
+    formulas: Origin | None = None
+    """the formulas that made the columns, without rows of data"""
 
     @property
     def counts(self) -> dict[str, int]:
         """Every row given, by status."""
-        return self.sample.row_counts
+        design = None if self.formulas is None else self.formulas.design
+        counts = self.sample.row_counts
+        return counts if design is None else counts | design.left_out
 
     @property
     def columns(self) -> FittedColumns:
@@ -83,6 +90,7 @@ class RowsRead:
         return {
             "_columns": columns,
             "_selected_given": self.selected_given,
+            "_origin": self.formulas,
             "_support": support,
             "support_": columns.of_x(support),
             "prediction_features_": columns.names_of(prediction),
@@ -92,7 +100,7 @@ class RowsRead:
         }
 
 
-class ObservedRegressor(ScoredRegressor, ScoredModel):
+class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
     """The base of regressions on the rows with an outcome."""
 
     assumes: ClassVar[str] = "outcomes are missing at random given the features"
@@ -102,6 +110,8 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
     """(K,) which columns predict, dummies included"""
     _selected_given: bool
     """whether who is selected was passed to `fit`"""
+    _origin: Origin | None = None
+    """the formulas of the fit, and where their data had its columns; None if there are none"""
     row_counts_: dict[str, int]
     n_selected_: int
 
@@ -117,11 +127,12 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
         sampling: bool | None = None,
         everywhere: bool = False,
         also: Any = (),
+        formulas: Origin | None = None,
     ) -> RowsRead:
         """Check parameters, and apply the row rules to the data.
 
         ``groups`` and ``sampling`` are as in `read_sample`; ``everywhere`` says that every row
-        needs all features, and those of ``also``.
+        needs all features, and those of ``also``. ``formulas`` made X, if there are any.
         """
         check_parameters(self)
         source = find_row_source(X, y, selected, sample_weight, groups)
@@ -131,7 +142,8 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
         table = read_features(
             X if source is None else source,
             type(self).__name__,
-            categorical=self.categorical_features,
+            # Formulas make numbers of their categories, and settle their levels.
+            categorical=None if formulas else self.categorical_features,
             lists=(self.prediction_features, selection_features, also),
         )
         selection = resolve(table, selection_features, "selection_features")
@@ -148,9 +160,10 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
             prediction=prediction,
             required=sorted({*wanted, *prediction}) if everywhere else None,
         )
-        table, sample = settle_levels(table, sample, self.reference)
+        table, sample = settle_levels(table, sample, None if formulas else self.reference)
         selected_given = selected is not None if source is None else source.has_selected
-        return self._resolved(table, sample, selection_features, selected_given)
+        read = self._resolved(table, sample, selection_features, selected_given)
+        return replace(read, formulas=formulas)
 
     def _resolved(
         self, table: FeatureTable, sample: Sample, selection_features: Any, selected_given: bool
@@ -163,6 +176,15 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
             resolve(table, self.prediction_features, "prediction_features"),
             selected_given,
         )
+
+    @property
+    def _known_origin(self) -> Origin:
+        return self._origin or Origin(self._selected_given)
+
+    def _lazily(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
+        # Formulas check their own variables.
+        columns = self._columns if self._origin is None else None
+        return map_rows(self, X, method, name, columns, **options)
 
     def columns_read(self) -> FittedColumns:
         """Return the columns of X that the model was fitted to."""
@@ -196,9 +218,8 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
         self = self._reading(unknown)
         refuse_rows(X, "")
         if is_dask(X):
-            return map_rows(self, X, "predict", "predicted", self._columns, missing=missing)
-        table, columns = self._read_prediction(X)
-        gaps = find_gaps(table, columns)
+            return self._lazily(X, "predict", "predicted", missing=missing)
+        table, columns, gaps = self._read_prediction(X)
         if missing == "error":
             refuse_gaps(gaps)
         return self._predict(table, columns)
@@ -212,7 +233,7 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
         """
         check_is_fitted(self)
         self = self._reading(unknown)
-        return find_gaps(*self._read_prediction(X))
+        return self._read_prediction(X)[2]
 
     def _reading(self, unknown: Unknown | None) -> Self:
         """Return the model with another ``unknown``; None is that of the constructor."""
@@ -223,10 +244,22 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
         model.unknown = unknown
         return model
 
-    def _read_prediction(self, X: Any) -> tuple[FeatureTable, list[int]]:
-        """Return the table of X, and the columns that predict."""
+    def _read_prediction(self, X: Any) -> tuple[FeatureTable, list[int], Gaps]:
+        """Return the table of X, the columns that predict, and the rows that lack one."""
         columns = [int(column) for column in np.flatnonzero(self._support)]
-        return read_features(X, self._columns, unknown=self.unknown), columns
+        design, needs = self._known_origin.design, {"prediction": True, "selection": False}
+        table = self._table_of(X, **needs)
+        if design is not None:
+            X = known_levels(design, X, self.unknown)
+        return table, columns, gaps_by_variable(find_gaps(table, columns), design, X, **needs)
+
+    def _table_of(self, X: Any, *, prediction: bool, selection: bool) -> FeatureTable:
+        """Return X as the columns of the fit, by its formulas if it has any."""
+        design = self._known_origin.design
+        if design is not None:
+            frame = known_levels(design, X, self.unknown)
+            X = design.transform(frame, prediction=prediction, selection=selection)
+        return read_features(X, self._columns, unknown=self.unknown)
 
     @abstractmethod
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
@@ -235,9 +268,11 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
     def _to_score(
         self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
     ) -> tuple[Any, ...]:
-        check_selected(type(self).__name__, selected, self._selected_given)
-        # As in selection models, a level that counts as missing has no prediction to score.
-        missing = "nan" if drop or self.unknown == "missing" else "error"
+        y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
+        # As in selection models, formulas leave rows out, and a level that counts as missing has
+        # no prediction to score.
+        nan = drop or self.unknown == "missing" or self._origin is not None
+        missing = "nan" if nan else "error"
         return self.predict(X, missing=missing), y, sample_weight, selected
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, on_host
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, linear, resolve
+from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.random_state import generator
-from heckmanfa.data.rows import ArrayRows, Matrix, one_blas_thread
+from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.errors import AllObservedWarning, InputError, warn
 from heckmanfa.estimators.baselines import ObservedRegressor, RowsRead
-from heckmanfa.estimators.fitting import publish
 from heckmanfa.estimators.weighted import Weighing
+from heckmanfa.fit import Origin
 from heckmanfa.inference.cross_fitting import CrossFit, KnownRows
 from heckmanfa.inference.doubly_robust import GroupMeans, Pseudo, estimate
 from heckmanfa.model.equations import check_prediction
@@ -139,18 +140,33 @@ class DoublyRobust(Weighing, ObservedRegressor):
         groups: Any = None,
     ) -> Self:
         """Predict by both models, and average what they say; arguments are as in `Heckman.fit`."""
-        with one_blas_thread():
-            read = self._read(
-                *(on_host(X), on_host(y), on_host(selected), on_host(sample_weight)),
-                self.selection_features,
-                groups=on_host(groups),
-                sampling=self.weight_kind == "sampling",
-                everywhere=True,
-                also=() if self.over is None else [self.over],
-            )
-            attributes = self._estimate(read)
-        publish(self, attributes)
+        self._fit_rows(X, y, selected, sample_weight, groups)
         return self
+
+    @classmethod
+    def _formula_kind(cls) -> dict[str, bool]:
+        return {"everywhere": True}
+
+    def _solved(
+        self,
+        X: Any,
+        y: Any,
+        selected: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        design: FormulaDesign | None = None,
+        origin: Origin | None = None,
+    ) -> dict[str, Any]:
+        read = self._read(
+            *(on_host(X), on_host(y), on_host(selected), on_host(sample_weight)),
+            self.selection_features,
+            groups=on_host(groups),
+            sampling=self.weight_kind == "sampling",
+            everywhere=True,
+            also=() if self.over is None else [self.over],
+            formulas=origin,
+        )
+        return self._estimate(read)
 
     def _estimate(self, read: RowsRead) -> dict[str, Any]:
         """Return the attributes of the fit."""

@@ -118,8 +118,7 @@ def fit_estimator(
         with explain_lost(sample.lost if design is None else design.lost):
             fit = _fit_settled(estimator, design, rows, specified, specify, origin)
     if design is not None:
-        counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
-        fit = replace(fit, row_counts=fit.row_counts | counts)
+        fit = replace(fit, row_counts=fit.row_counts | design.left_out)
     warn_of_few_clusters(fit.n_clusters, fit.cluster_counts)
     # Last: a warning may be an error, and a fit that fails changes nothing.
     publish(estimator, attributes(fit))

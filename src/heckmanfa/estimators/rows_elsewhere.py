@@ -233,5 +233,4 @@ def joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
 
 
 def _has_formulas(model: Any) -> bool:
-    # Least squares, which corrects for nothing, keeps no Fit.
-    return hasattr(model, "fit_") and model.fit_.origin.design is not None
+    return model._known_origin.design is not None

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, host, on_host
 from heckmanfa.data.columns.encoding import Unknown
-from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import linear
 from heckmanfa.data.fitted_levels import (
     LevelsChangedError,
@@ -22,10 +21,16 @@ from heckmanfa.data.fitted_levels import (
     references_asked,
     refuse_moved,
 )
+from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.formula.formula_levels import FactorsLeft
+from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.errors import AllObservedWarning, InputError, warn
 from heckmanfa.estimators.baselines import LinearRegressor, RowsRead
 from heckmanfa.estimators.fitting import publish, warn_of_few_clusters
+from heckmanfa.estimators.formulas import FormulaModel
+from heckmanfa.fit import Origin
+from heckmanfa.inference.rows_of_fit import weight_column_of
 from heckmanfa.model.covariance import CovarianceKind, count_clusters
 from heckmanfa.model.equations import Selection, fit_selection
 from heckmanfa.model.inverse_probabilities import (
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class Weighing:
+class Weighing(FormulaModel):
     """Standard errors, tests and reports of a model that weighs by probabilities of selection."""
 
     clip: float
@@ -68,6 +73,67 @@ class Weighing:
 
     assumes: ClassVar[str]
     title: ClassVar[str]
+
+    @classmethod
+    def from_formula(
+        cls,
+        prediction: str,
+        selection: str,
+        data: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        **parameters: Any,
+    ) -> Self:
+        """Fit what two formulas describe, on a data frame.
+
+        Parameters
+        ----------
+        prediction, selection, data, sample_weight, groups
+            As in `Heckman.from_formula`.
+        **parameters
+            Those of the class, except the lists of features.
+
+        Returns
+        -------
+        self
+            Fitted; `predict` and other methods take data frames with the formulas' variables.
+        """
+        given = prediction, selection, data, sample_weight, groups
+        return cls._of_formulas(*given, parameters)
+
+    def _fit_rows(
+        self,
+        *rows: Any,
+        design: FormulaDesign | None = None,
+        weight_column: str | None = None,
+        group_column: str | None = None,
+        group_columns: tuple[str, ...] = (),
+    ) -> None:
+        origin = None
+        if design is not None:
+            names = weight_column, group_column, group_columns
+            origin = Origin(rows[2] is not None, design.without_data(), *names)
+        with one_blas_thread(), explain_lost(None if design is None else design.lost):
+            X, y, selected, sample_weight, groups = rows
+            attributes = self._solved(X, y, selected, sample_weight, groups, design, origin)
+        publish(self, attributes)
+
+    @abstractmethod
+    def _solved(
+        self,
+        X: Any,
+        y: Any,
+        selected: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        design: FormulaDesign | None = None,
+        origin: Origin | None = None,
+    ) -> dict[str, Any]:
+        """Read the data, estimate, and return the attributes of the fit."""
+
+    def _weights_in(self, X: Any) -> Any:
+        return weight_column_of(self._known_origin, X) if self._estimates.weights else None
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
         """Estimates, standard errors, tests and intervals as a data frame.
@@ -176,6 +242,13 @@ class Weighing:
         )
 
 
+def without_levels(origin: Origin | None, lost: dict[str, list[Any]]) -> Origin | None:
+    """Return formulas that no longer know levels of which separation left no row."""
+    if origin is None or origin.design is None:
+        return origin
+    return replace(origin, design=replace(origin.design, dropped_levels=lost))
+
+
 class InverseProbabilityWeighted(Weighing, LinearRegressor):
     """Least squares on the selected rows, weighted by one over their probability of selection.
 
@@ -277,13 +350,18 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         groups: Any = None,
     ) -> Self:
         """Fit the probit and the weighted regression; arguments are as in `Heckman.fit`."""
-        with one_blas_thread():
-            attributes = self._solved(X, y, selected, sample_weight, groups)
-        publish(self, attributes)
+        self._fit_rows(X, y, selected, sample_weight, groups)
         return self
 
     def _solved(
-        self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        selected: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        design: FormulaDesign | None = None,
+        origin: Origin | None = None,
     ) -> dict[str, Any]:
         # Weights are computed in memory on the host.
         X, y, selected = on_host(X), on_host(y), on_host(selected)
@@ -291,10 +369,11 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
             *(X, y, selected, on_host(sample_weight), self.selection_features),
             groups=on_host(groups),
             sampling=self.weight_kind == "sampling",
+            formulas=origin,
         )
         if read.sample.all_selected:
             return self._unweighted(read)
-        read, fitted = self._select(read)
+        read, fitted = self._select(read, design)
         probit, bounds, kind = fitted.probit, self._bounds, self._kind(read)
         overlap = measure_overlap(fitted.rows, probit, bounds, sampling=kind.sampling)
         if not overlap.n_rows:
@@ -354,8 +433,9 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
             "effective_rows_": float(regression.moments.n_selected),
         }
 
-    def _select(self, read: RowsRead) -> tuple[RowsRead, Selection]:
+    def _select(self, read: RowsRead, design: FormulaDesign | None) -> tuple[RowsRead, Selection]:
         """Fit the probit; separation may take levels of categories away."""
+        factors = None if design is None else FactorsLeft(design.factors or {})
         while True:
             left = LevelsLeft(read.columns, [*read.selection, *read.prediction])
             try:
@@ -365,7 +445,7 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
                     read.labels,
                     on_collinear=self.on_collinear,
                     on_separation=self.on_separation,
-                    check_left=left,
+                    check_left=factors or left,
                 )
             except LevelsChangedError as changed:
                 asked = references_asked(read.table, self.reference)
@@ -373,6 +453,8 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
                 table, sample = re_encode(read.table, read.sample, changed.encoding)
                 read = self._resolved(table, sample, self.selection_features, read.selected_given)
                 continue
+            if factors is not None:
+                return replace(read, formulas=without_levels(read.formulas, factors.lost)), fitted
             return replace(read, table=replace(read.table, columns=left.columns)), fitted
 
     def _headings(self) -> Mapping[str, str]:
@@ -383,7 +465,7 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
 
     def _share_beyond(self, X: Any) -> float:
         assert self._overlap is not None
-        table = read_features(X, self._columns, unknown=self.unknown)
+        table = self._table_of(X, prediction=False, selection=True)
         driving = [int(column) for column in np.flatnonzero(self.selection_coef_)]
         index = host(linear(table, driving, self.selection_coef_)) + self.selection_intercept_
         chances = ndtr(index[~np.isnan(index)])

@@ -24,8 +24,10 @@ from heckmanfa.data.arrays import (
     like,
     on_host,
 )
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, linear, same
+from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
 from heckmanfa.data.outcomes import OutcomeTransform, from_log
 from heckmanfa.data.row_sources import refuse_rows
@@ -103,7 +105,7 @@ def read_rows(
     refuse_rows(X)
     frame, design = X, fit.origin.design
     if design is not None:
-        frame = design.without_unseen(X) if fit.spec.unknown == "missing" else X
+        frame = known_levels(design, X, fit.spec.unknown)
         X = design.transform(frame, prediction=prediction, selection=selection)
     table = read_features(X, fit.spec.columns, unknown=fit.spec.unknown)
     if missing is not None:
@@ -113,25 +115,37 @@ def read_rows(
     return table
 
 
+def known_levels(design: FormulaDesign, X: Any, unknown: Unknown) -> Any:
+    """Return rows for formulas; levels that the fit did not have are missing if ``unknown`` is."""
+    return design.without_unseen(X) if unknown == "missing" else X
+
+
+def gaps_by_variable(
+    gaps: Gaps, design: FormulaDesign | None, X: Any, *, prediction: bool, selection: bool
+) -> Gaps:
+    """Return gaps counted by the variables of formulas, if there are any."""
+    if not gaps.n_missing or design is None:
+        return gaps
+    # A row that lacks one variable has no column of that formula.
+    names = design.missing_variables(X, prediction=prediction, selection=selection)
+    return Gaps(gaps.n_rows, gaps.n_missing, names or gaps.columns)
+
+
 def _gaps(fit: Fit, table: FeatureTable, X: Any, *, prediction: bool, selection: bool) -> Gaps:
     """Count the rows of X, read as a table, that lack what a prediction needs."""
     columns = {*fit.equation} if prediction else set()
     if selection and fit.probit is not None:
         columns |= {*fit.probit.features}
-    gaps, design = find_gaps(table, sorted(columns)), fit.origin.design
-    if gaps.n_missing and design is not None:
-        # A row that lacks one variable has no column of that formula.
-        names = design.missing_variables(X, prediction=prediction, selection=selection)
-        gaps = Gaps(gaps.n_rows, gaps.n_missing, names or gaps.columns)
-    return gaps
+    gaps = find_gaps(table, sorted(columns))
+    return gaps_by_variable(gaps, fit.origin.design, X, prediction=prediction, selection=selection)
 
 
 def missing_features(fit: Fit, X: Any, kind: str) -> Gaps:
     """Count the rows of X that lack a feature that a prediction of this kind needs."""
     needs = {"prediction": kind != "selection", "selection": kind != "marginal"}
     table, design = read_rows(fit, X, missing=None, **needs), fit.origin.design
-    if design is not None and fit.spec.unknown == "missing":
-        X = design.without_unseen(X)
+    if design is not None:
+        X = known_levels(design, X, fit.spec.unknown)
     return _gaps(fit, table, X, **needs)
 
 

@@ -25,7 +25,7 @@ from heckmanfa.data.rows import Positions, Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source
 from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError
-from heckmanfa.fit import Fit, PassedRows, compress_sample, sample_of
+from heckmanfa.fit import Fit, Origin, PassedRows, compress_sample, sample_of
 from heckmanfa.model.covariance import CLASSICAL, sums_groups
 from heckmanfa.model.equations import with_selection_features
 from heckmanfa.model.likelihood import JointMaximum
@@ -241,7 +241,7 @@ def weights_of(fit: Fit, X: Any, sample_weight: Any, *, other_rows: bool) -> Any
     if sample_weight is not None or not fit.weighted:
         return sample_weight
     instead = _EQUALLY if other_rows else ""
-    column = _remembered_column(fit, X, fit.origin.weight_column, "sample_weight", instead)
+    column = _remembered_column(fit.origin, X, fit.origin.weight_column, "sample_weight", instead)
     # Only a survey names a column of X.
     return column if fit.origin.design is not None else column_or_values(X, column, "sample_weight")
 
@@ -253,19 +253,24 @@ def groups_of(fit: Fit, X: Any, groups: Any, what: str = "groups") -> Any:
     instead = ", or unit='row' to draw single rows" if what == "unit" else ""
     names = fit.origin.clusterings
     if len(names) < MOST_CLUSTERINGS:
-        return _remembered_column(fit, X, fit.origin.group_column, what, instead)
+        return _remembered_column(fit.origin, X, fit.origin.group_column, what, instead)
     if what == "unit":
         raise InputError(
             "errors are clustered by two columns, and a bootstrap draws the groups of one: pass "
             f"unit, {quoted(names[0])} or {quoted(names[1])}{instead}"
         )
-    return [_remembered_column(fit, X, name, what, instead) for name in names]
+    return [_remembered_column(fit.origin, X, name, what, instead) for name in names]
 
 
-def _remembered_column(fit: Fit, X: Any, column: str | None, what: str, instead: str) -> str:
+def weight_column_of(origin: Origin, X: Any) -> str:
+    """Return the column of other rows that holds the weights, as the fit had them."""
+    return _remembered_column(origin, X, origin.weight_column, "sample_weight", _EQUALLY)
+
+
+def _remembered_column(origin: Origin, X: Any, column: str | None, what: str, instead: str) -> str:
     had = "weights" if what == "sample_weight" else "clusters"
     if column is None:
-        how = "" if fit.origin.design is None else " that came as an array"
+        how = "" if origin.design is None else " that came as an array"
         raise InputError(
             f"the model was fitted with {had}{how}: pass {what}, with one entry for each row here"
             f"{instead}"

@@ -155,11 +155,13 @@ class FormulaDesign:
         weight: Any = None,
         reference: Mapping[str, Any] | None = None,
         everyone: bool = False,
+        everywhere: bool = False,
     ) -> FormulaDesign:
         """Evaluate both formulas on a frame; the selection formula's left side is optional.
 
         It is not if ``everyone`` has an outcome, and says who is treated: every row then needs the
-        variables of both formulas, and may lack the treatment.
+        variables of both formulas, and may lack the treatment. ``everywhere`` says that every row
+        needs both though only the selected have an outcome.
 
         With ``labels``, the outcome holds classes, which may be texts and booleans. Rows whose
         ``weight``, a column or an array, is zero lend no levels to categories. ``reference`` has
@@ -187,10 +189,12 @@ class FormulaDesign:
             )
         flags = ~missing_in(outcome) if who is None else selected_rows(who, frame, everyone)
         chosen = np.ones(len(frame), dtype=bool) if everyone else flags
-        _refuse_known_only(drivers, frame, chosen)
+        for side in (drivers, right) if everywhere else (drivers,):
+            _refuse_known_only(side, frame, chosen)
+        needing = np.ones(len(frame), dtype=bool) if everywhere else chosen
         complete_prediction = complete_rows(right, frame)
-        kept = complete_rows(drivers, frame) & (complete_prediction | ~chosen)
-        lost = _lost_rows(drivers, right, frame, chosen)
+        kept = complete_rows(drivers, frame) & (complete_prediction | ~needing)
+        lost = _lost_rows(drivers, right, frame, needing)
         if not kept.any():
             raise InputError(
                 f"no row is left: each of the {len(frame)} rows lacks a regressor. {lost.advice}"
@@ -216,7 +220,7 @@ class FormulaDesign:
         shortage = features.isna().to_numpy(dtype=bool)
         needs = np.zeros(shortage.shape, dtype=bool)
         needs[:, : z.shape[1]] = True
-        needs[chosen[kept]] = True
+        needs[needing[kept]] = True
         # Functions can turn complete variables into NaN (the logarithm of a negative number).
         also: Mask = np.asarray((shortage & needs).any(axis=1))
         if also.all():
@@ -256,6 +260,11 @@ class FormulaDesign:
     def outcome_text(self) -> str:
         """The left side of the prediction formula, as the user wrote it."""
         return left_side(self.texts[0])
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many rows the frame had, and how many of them lack a regressor."""
+        return {"total": self.n_rows, "left_out_regressor_missing": self.n_left_out}
 
     def without_data(self) -> FormulaDesign:
         """Return only what prediction needs, without rows of data."""
