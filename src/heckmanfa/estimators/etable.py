@@ -28,7 +28,7 @@ from heckmanfa.text.labels import labelled
 from heckmanfa.text.option_types import Under
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import capitalised, count, plural
+from heckmanfa.text.wording import count, plural
 
 _MOST_DIGITS = 15
 
@@ -239,7 +239,7 @@ def _column_of_baseline(model: ObservedRegressor, conf_level: float) -> ModelCol
             "Weights": known.weights,
             "Clusters": "" if clusters is None else count(clusters),
         }
-        notes = (capitalised(f"{model.title.lower()} supposes that {model.assumes}."),)
+        notes = (f"Assumed: {model.assumes}.",)
     else:
         table, notes = _coefficients(model, maker.labels), ("There are no standard errors.",)
     estimates, words = maker.rows(table, BOTH)
