@@ -522,7 +522,7 @@ def test_regressions_without_a_correction_stand_beside_it(fits):
     assert named == ["Intercept", "educ", "kids5"]
     assert "(2): There are no standard errors." in table.notes
     assert any(
-        note.startswith("(3): Inverse probability weighting supposes") for note in table.notes
+        note.startswith("(3): Assumed: outcomes are missing at random") for note in table.notes
     )
     models = ["least squares", "inverse probability weighting"]
     assert table.facts.loc["Model"].tolist()[1:] == models
