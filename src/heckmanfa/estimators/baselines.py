@@ -30,6 +30,7 @@ from heckmanfa.data.missing_features import (
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError, UnderdeterminedWarning, warn
 from heckmanfa.estimators.fitting import check_groups, publish
 from heckmanfa.estimators.formulas import FormulaModel
@@ -401,8 +402,14 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
         return self._regress(read, read.sample.rows, read.prediction).attributes()
 
 
-def check_cov_type(estimator: str, cov_type: CovType | None, groups: Any) -> None:
+def check_cov_type(estimator: str, cov_type: CovType | Survey | None, groups: Any) -> None:
     """Refuse a covariance that weighted rows do not have, and clusters without use."""
+    if isinstance(cov_type, Survey):
+        raise InputError(
+            f"{estimator} takes no Survey: pass its weights as sample_weight with "
+            f"{option('weight_kind', 'sampling')}, and its primary sampling units as groups with "
+            f"{option('cov_type', 'cluster')}. Selection models take strata, too."
+        )
     if cov_type == "classical":
         raise InputError(
             f"{estimator} has no classical covariance: weights make the errors differ between "
