@@ -161,6 +161,8 @@ def test_rows_in_another_order_are_refused(rows, models, name, role, tmp_path):
         function = partial(function, tmp_path / "report.html")
     if method == "profile":
         given["term"] = "educ"
+    if "treated" in takes:
+        given["treated"] = rows["selected"]
     if method == "wild_test":
         function = partial(function, "educ = 0")
         given.setdefault("groups", rows["groups"])

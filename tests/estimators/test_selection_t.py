@@ -486,11 +486,12 @@ def test_what_it_lacks_is_refused_in_a_sentence(model: Heckman, data: Any) -> No
     for call in (
         lambda: model.uncertainty_interval(*rows),
         lambda: model.specification_tests(*rows),
-        lambda: model.predict(data.X, "selected", return_interval="prediction"),
         lambda: model.mills_ratios(*rows),
     ):
         with pytest.raises(InputError, match="selection-t model has t errors"):
             call()
+    with pytest.raises(InputError, match="has no return_interval='prediction' given selection"):
+        model.predict(data.X, "selected", return_interval="prediction")
     normal = Heckman([0, 1], [0, 2], method="ml").fit(*rows)
     with pytest.raises(InputError, match="errors='t'"):
         normal.profile_df(*rows)

@@ -406,7 +406,7 @@ def check_cov_type(estimator: str, cov_type: CovType | Survey | None, groups: An
     """Refuse a covariance that weighted rows do not have, and clusters without use."""
     if isinstance(cov_type, Survey):
         raise InputError(
-            f"{estimator} takes no Survey: pass its weights as sample_weight with "
+            f"{estimator} takes no Survey: pass its weights with "
             f"{option('weight_kind', 'sampling')}, and its primary sampling units as groups with "
             f"{option('cov_type', 'cluster')}. Selection models take strata, too."
         )
