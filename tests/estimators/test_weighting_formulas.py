@@ -239,7 +239,9 @@ def test_dask_frames_are_predicted_lazily_and_scored(kind, frame):
 
 def test_a_survey_is_refused_rather_than_ignored(kind, frame):
     survey = Survey(weights="w")
-    with pytest.raises(InputError, match="takes no Survey: pass its weights with weight_kind='sampling'"):
+    with pytest.raises(
+        InputError, match="takes no Survey: pass its weights with weight_kind='sampling'"
+    ):
         kind.from_formula(*FORMULAS, frame, cov_type=survey)
     with pytest.raises(InputError, match="takes no Survey"):
         kind(cov_type=survey).fit(frame[["x1", "z", "w"]], frame["y"])
