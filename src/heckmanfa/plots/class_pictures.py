@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ from heckmanfa.plots.picture import Picture, weight_words
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, with_interval
 from heckmanfa.text.labels import label, said
-from heckmanfa.text.printable import cut, shown
+from heckmanfa.text.printable import cut
 from heckmanfa.text.table import Column, LegendItem, Table
 from heckmanfa.text.wording import count, percent, tenths, true_minus
 
@@ -205,11 +204,6 @@ class ClassShares(Picture):
         x = Axis(0.0, min(1.0, 1.05 * highest), "share of the rows", numbers="percent")
         inches = _MARGIN_INCHES + _ROW_INCHES * len(rows)
         return Rows(x, tuple(rows), _ROW, inches, cells=_CELLS)
-
-
-def class_words(shares: Sequence[tuple[str, float]]) -> str:
-    """Write the probability of each class: "poor 34%, fair 41%, good 26%"."""
-    return ", ".join(f"{shown(named)} {true_minus(percent(share, 0))}" for named, share in shares)
 
 
 def _percent(share: float) -> str:

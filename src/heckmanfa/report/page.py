@@ -147,7 +147,7 @@ def _fitting(reported: ReportedAnswer, title: str | None, *, brief: bool) -> str
     html = ""
     with labelled(reported.labels):
         for rows, without in _ROOM:
-            html = _render(reported, Paper(reported.drawn, rows, without), brief=brief)
+            html = _render(reported, Paper(reported.pictures, rows, without), brief=brief)
             html = unmarked(html, *reported.outcome_names)
             if len(html.encode()) <= LIMIT:
                 break

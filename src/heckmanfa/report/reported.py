@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -22,6 +21,20 @@ from heckmanfa.results.side_by_side import SideBySide
 from heckmanfa.text.labels import Labels
 
 
+class Backing(Protocol):
+    """The numbers behind an answer."""
+
+    @property
+    def fit(self) -> Fit:
+        """The fitted model."""
+        ...
+
+    @property
+    def outcome_names(self) -> Sequence[str]:
+        """Names of the outcome."""
+        ...
+
+
 class Drawn(Protocol):
     """The pictures of an answer."""
 
@@ -31,9 +44,11 @@ class Drawn(Protocol):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ReportedAnswer(ABC):
+class ReportedAnswer:
     """What the page of any answer shows."""
 
+    evidence: Backing
+    pictures: Drawn
     answer: Answer
     checks: tuple[Check, ...]
     claims: tuple[Claim, ...]
@@ -66,19 +81,14 @@ class ReportedAnswer(ABC):
     """the date of the analysis, or of the report if there is none"""
 
     @property
-    @abstractmethod
     def fit(self) -> Fit:
         """The fitted model."""
+        return self.evidence.fit
 
     @property
-    @abstractmethod
-    def drawn(self) -> Drawn:
-        """Its pictures."""
-
-    @property
-    @abstractmethod
     def outcome_names(self) -> Sequence[str]:
         """Names of the outcome, which are not marked as features are."""
+        return self.evidence.outcome_names
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,21 +102,6 @@ class Reported(ReportedAnswer):
     """scores of rows by fits without them, in place of those in sample"""
     held_out_note: str = ""
     """how rows were held out, or why they were not"""
-
-    @property
-    def fit(self) -> Fit:
-        """The fitted model."""
-        return self.evidence.fit
-
-    @property
-    def drawn(self) -> Drawn:
-        """Its pictures."""
-        return self.pictures
-
-    @property
-    def outcome_names(self) -> Sequence[str]:
-        """Names of the outcome, which are not marked as features are."""
-        return self.evidence.outcome_names
 
     @property
     def outcome(self) -> str:

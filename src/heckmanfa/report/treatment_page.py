@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from heckmanfa.fit import Fit
 from heckmanfa.inference.treatment_pictures import TreatmentPictures
 from heckmanfa.report.content import equation_table, folded_html
-from heckmanfa.report.reported import Drawn, ReportedAnswer
+from heckmanfa.report.reported import ReportedAnswer
 from heckmanfa.report.sections import (
     Paper,
     Section,
@@ -62,21 +60,6 @@ class ReportedTreatment(ReportedAnswer):
     pictures: TreatmentPictures
     estimates: pd.DataFrame
     """of all equations, as `TreatmentModel.tidy` returns them"""
-
-    @property
-    def fit(self) -> Fit:
-        """The fitted model."""
-        return self.evidence.fit
-
-    @property
-    def drawn(self) -> Drawn:
-        """Its pictures."""
-        return self.pictures
-
-    @property
-    def outcome_names(self) -> Sequence[str]:
-        """Names of the outcome, which are not marked as features are."""
-        return self.evidence.outcome_names
 
 
 def treatment_sections(reported: ReportedTreatment, paper: Paper) -> list[Section]:

@@ -15,7 +15,7 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.headline import errors_kind
 from heckmanfa.results.may_write import Sentence
 from heckmanfa.results.treatment_evidence import TreatmentEvidence
-from heckmanfa.text.labels import said, with_unit
+from heckmanfa.text.labels import with_unit
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import MINUS, count, effects, number, p_equals
 
@@ -247,8 +247,3 @@ def numbers_of(evidence: TreatmentEvidence) -> Passage:
     kind = "Wald test" if measured.rho_lr is None else "LR test"
     zero = " = ".join(measured.rho_walds)
     return passage(f"{rhos}. {kind} of {zero} = 0: {evidence.test}.")
-
-
-def effect_name(evidence: TreatmentEvidence) -> str:
-    """Say what an axis or a column of effects is of: 'effect of trained on lwage'."""
-    return f"effect of {said(evidence.treated)} on {said(evidence.outcome)}"
