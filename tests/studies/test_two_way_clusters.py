@@ -19,10 +19,10 @@ What was expected before any sample was drawn:
 1,000 draws: the standard error of a share of 95% is 0.7 points. A share passes if it is within
 three of these of what was expected. `make study` prints the table of docs/surveys.md.
 
-What was found: that, but for one expectation (`MISSED`). With 50 clusters each way, robust errors hold
-88%, not less than 85%: what firms and years share is less, the more of them there are. With 25 each
-way, two clusterings hold 91.1%. That is within three standard errors of 93%, and so passes the rule,
-but it is not what was hoped for: t(G - 1) falls short with 20 clusters of one kind, too.
+What was found: that, but for one expectation (`MISSED`). With 50 clusters each way, robust errors
+hold 88%, not less than 85%: the more firms and years there are, the less rows share. With 25 each
+way, two clusterings hold 91.1%. That is within three standard errors of 93%, and so passes the
+rule, but it is not what was hoped for: t(G - 1) falls short with 20 clusters of one kind, too.
 """
 
 from __future__ import annotations
