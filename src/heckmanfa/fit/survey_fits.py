@@ -22,6 +22,8 @@ from heckmanfa.fit.fitted import Fit, Spec
 from heckmanfa.model.covariance import seen_cells
 
 Refit = Callable[[Spec, Sample], Fit]
+_RANK_TOLERANCE = 1e-5
+"""beside the largest singular value, as in R's survey: published weights are rounded"""
 
 
 def survey_design(spec: Spec, sample: Sample) -> SurveyDesign:
@@ -32,7 +34,8 @@ def survey_design(spec: Spec, sample: Sample) -> SurveyDesign:
         return linearized_design(sample.cells, seen_cells(sample.rows, sample.cells))
     n = sample.replicates.shape[1]
     if spec.survey.psu is None and spec.survey.strata is None:
-        rank = int(np.linalg.matrix_rank(sample.replicates))
+        largest = float(np.linalg.norm(sample.replicates, 2))
+        rank = int(np.linalg.matrix_rank(sample.replicates, tol=_RANK_TOLERANCE * largest))
         return SurveyDesign(0, 0, max(rank - 1, 1), n_replicates=n)
     design = linearized_design(sample.cells, seen_cells(sample.rows, sample.cells))
     return replace(design, n_replicates=n)
