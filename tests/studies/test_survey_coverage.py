@@ -15,8 +15,8 @@ of the selection equation of another, and the coefficient of lambda (two steps) 
 - "fpc": 10 of the 20 PSUs of each stratum, everybody there, with the finite populations and
   without;
 - "subpop": as "many", among a third of the people;
-- "fay": 2 PSUs of each of 15 strata, 16 balanced replicates with Fay's factor 0.5 (with 0, half of so
-  small a sample has no estimates by ML now and then);
+- "fay": 2 PSUs of each of 15 strata, 16 balanced replicates with Fay's factor 0.5 (with 0, half of
+  so small a sample has no estimates by ML now and then);
 - "few": 2 PSUs of each of 8 strata, 8 degrees of freedom;
 - "rare": as "typical", but the feature is 1 in one PSU of eight and 0 elsewhere.
 
