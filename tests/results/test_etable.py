@@ -22,6 +22,7 @@ from heckmanfa import (
     InverseProbabilityWeighted,
     NaiveOLS,
     RURegressor,
+    Survey,
     TreatmentModel,
     etable,
 )
@@ -364,6 +365,31 @@ def test_clusters_are_named_by_their_column():
         "lwage ~ educ", "lfp ~ educ + age + kids5", rows, cov_type="cluster", groups="place"
     )
     assert etable([model]).facts.loc["Standard errors"].tolist() == ["cluster (place)"]
+
+
+def test_two_clusterings_and_designs_are_told_by_their_numbers(fits):
+    rows = MROZ.assign(
+        place=np.arange(len(MROZ)) % 50,
+        year=np.arange(len(MROZ)) % 41,
+        unit=np.arange(len(MROZ)) % 7,
+    )
+    equations = ("lwage ~ educ", "lfp ~ educ + age + kids5", rows)
+    two = Heckman.from_formula(*equations, cov_type="cluster", groups=["place", "year"])
+    survey = Heckman.from_formula(*equations, cov_type=Survey("place", "unit", nest=True))
+    facts = etable([two, survey, fits("two-step")]).facts
+    assert facts.loc["Standard errors"].tolist() == [
+        "cluster (place and year)",
+        "survey",
+        "classical",
+    ]
+    assert facts.loc["Clusters"].tolist() == ["50 and 41", "", ""]
+    design = survey.fit_.design
+    for label, number in (
+        ("Strata", 50),
+        ("Sampling units", design.n_psu),
+        ("Design df", design.df),
+    ):
+        assert facts.loc[label].tolist() == ["", f"{number:,}", ""]
 
 
 def test_criteria_of_the_outcome_alone_are_said_not_to_compare(fits):
