@@ -77,6 +77,15 @@ def describe_search(fit: Fit) -> str:
     return _best_of(search, search.result)
 
 
+def kept_whole(fit: Fit) -> str:
+    """Return why halves of the rows cannot stand in for the search; empty if they can."""
+    if fit.spec.survey is not None:
+        return "design"
+    if fit.family.sees_everyone:
+        return "treatment"
+    return "" if fit.family.can("honest halves") else "no halves"
+
+
 def _best_of(outcome: SearchOutcome, search: Search) -> str:
     """Describe what the search over all rows found."""
     if outcome.n_possible == 1:
@@ -126,7 +135,7 @@ def _of_choice(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact]:
             "search_ignored",
             "caution",
             "features taken as known",
-            case="both" if both else "",
+            case="both" if both else kept_whole(fit),
         ),
         *_of_near_ties(fit, outcome, search),
     ]

@@ -18,6 +18,9 @@ _AVERAGE = option("search", "average")
 _BEST_SUBSET = option("search", "best-subset")
 _SEED = option("random_state", ...)
 _HONEST = option("honest", True)
+# Cases without honest halves: families that lack them, designs, which leave the bootstrap out as
+# well, and searches of both equations.
+_NOT_HALVED = ("no halves", "design", "both")
 _MIN_ROWS = option("min_level_rows", ...)
 _TOO_SMALL = (
     "they are those of a model whose features were known beforehand, and tend to be too small."
@@ -80,14 +83,24 @@ SEARCH: dict[str, FactWords] = {
     "search_ignored": FactWords(
         "intervals after the search",
         "The intervals ignore the search.",
-        f"Use {_AVERAGE}, whose intervals allow for it, or {_HONEST}.",
+        {
+            "": f"Use {_AVERAGE}, whose intervals allow for it, or {_HONEST}.",
+            **dict.fromkeys(_NOT_HALVED, f"Use {_AVERAGE}, whose intervals allow for it."),
+            # No command has it.
+            "treatment": "Use {averages} in Python, whose intervals allow for the search.",
+        },
         why="The same rows choose the features and estimate effects, so intervals are too narrow.",
         line="standard errors after the search",
         sentence={
             "": f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL} "
             + instead("bootstrap() repeats the search; ", "")
             + f"{_HONEST} estimates on rows that had no part in it.",
-            # A search of both equations has no honest halves.
+            **dict.fromkeys(
+                ("no halves", "treatment"),
+                f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}"
+                + instead(" bootstrap() repeats the search.", ""),
+            ),
+            "design": f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}",
             "both": "Standard errors, intervals and p-values ignore the search of both equations: "
             f"{_TOO_SMALL}",
         },
