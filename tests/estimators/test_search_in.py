@@ -351,6 +351,7 @@ def test_the_command_line_searches_both(rows, tmp_path):
     assert "--search-in both" in refused.output
 
 
+@pytest.mark.study
 def test_randhie_year_2_is_proven_in_seconds():
     folder = Path(os.environ.get("HECKMANFA_DATA", "")) / "randhie_year2.csv"
     if not folder.is_file():
