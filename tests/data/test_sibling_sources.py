@@ -93,7 +93,7 @@ def agree(found: Any, expected: Any) -> None:
     [
         ("parquet", "frequency"),
         *((source, "sampling and clusters") for source in SCANS),
-        # The same blocks of rows, with one column of weights less.
+        # The same blocks of rows, without the column of groups.
         *(pytest.param(source, "frequency", marks=pytest.mark.study) for source in SCANS[1:]),
     ],
 )

@@ -67,8 +67,8 @@ MODELS = {
 }
 
 
-# Their methods are those of another model of the same family and another search.
-ALIKE = ("sampled", "lasso", "probit", "probit best subset")
+# Every method of theirs is also one of another model here.
+ALIKE = ("lasso", "probit", "probit best subset")
 
 
 @pytest.fixture(
