@@ -71,8 +71,6 @@ def pytest_collection_finish() -> None:
     # What is loaded by now stays: the garbage collector need not look at it again and again.
     gc.collect()
     gc.freeze()
-    # A test leaves little behind; to look for it less often saves a fortieth of the time.
-    gc.set_threshold(20_000, 20, 20)
 
 
 def _find(kind: str, name: str) -> Path:
