@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.rows import Mask
+from heckmanfa.model.unit_totals import squares_of_totals
 from heckmanfa.text.option_types import WeightKind
 
 Span = tuple[float, float]
@@ -84,20 +86,25 @@ class Sampling:
     """(n,)"""
     kind: WeightKind = "frequency"
     """whether a weight counts rows, or is one over the probability of being drawn"""
-    clusters: Codes | None = None
-    """(n,) numbered from 0; None if rows are independent"""
+    units: Codes | None = None
+    """(n,) the cluster, or the sampling unit of a survey; None if rows are independent"""
+    cells: Cells | None = None
+    """what units belong to; None if rows are independent"""
 
     @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters with a row."""
-        return None if self.clusters is None else len(np.unique(self.clusters))
+    def seen(self) -> Mask:
+        """Which units have a row."""
+        assert self.units is not None
+        assert self.cells is not None
+        return np.bincount(self.units, minlength=self.cells.n) > 0
 
     def error(self, pull: Floats) -> float:
         """Return the standard error of an estimate, with the usual small-sample factor."""
-        if self.clusters is not None:
-            sums, n = np.bincount(self.clusters, weights=pull), float(self.n_clusters or 0)
-            squares = float(sums @ sums)
-        elif self.kind == "frequency":
+        if self.cells is not None:
+            assert self.units is not None
+            totals = np.bincount(self.units, weights=pull, minlength=self.cells.n)
+            return float(np.sqrt(squares_of_totals(self.cells, totals[:, None], self.seen)[0, 0]))
+        if self.kind == "frequency":
             n, squares = float(self.weight.sum()), float(np.sum(pull**2 / self.weight))
         else:
             n, squares = float(len(pull)), float(pull @ pull)

@@ -11,6 +11,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.outcome_classes import labels_of
 from heckmanfa.data.sample import read_outcome
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import (
     check_lengths,
@@ -49,6 +50,7 @@ def mean(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the mean of an outcome that is missing in some rows.
@@ -71,7 +73,10 @@ def mean(
     weight_kind : {"frequency", "sampling"}
         Whether a weight of 2 is two rows, or a row that was half as likely to be drawn.
     groups : array_like of shape (n,), optional
-        Clusters, which standard errors allow for.
+        Clusters, which standard errors allow for; or two columns of them.
+    survey : Survey, optional
+        The design that standard errors are by. Its columns are those of a frame that is passed as
+        ``groups``, and its weights are sampling weights.
     conf_level : float
         Confidence level of the interval of the mean itself (Imbens and Manski, 2004).
 
@@ -92,7 +97,7 @@ def mean(
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     by = groups_given(given, found, relation)
     span = read_span(y_range, found.rows)
     return found.result(
@@ -115,6 +120,7 @@ def share(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the share of rows whose outcome is a class, or is above a number.
@@ -130,7 +136,7 @@ def share(
         it.
     above : float, optional
         The share of outcomes above this number, in place of a class.
-    group, selected, selection, sample_weight, weight_kind, groups, conf_level
+    group, selected, selection, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -150,7 +156,7 @@ def share(
             raise InputError("of names a class, and above a number: pass one of them")
         values = read_outcome(given["y"], n)
         outcome, label = np.where(np.isnan(values), np.nan, values > above), ""
-    found = read_given(given, weight_kind, outcome)
+    found = read_given(given, weight_kind, survey, outcome)
     by = groups_given(given, found, relation)
     said = f"{found.name} = {label}" if above is None else f"{found.name} above {above:g}"
     return replace(found, name=said).result(
@@ -171,6 +177,7 @@ def difference(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the difference of groups' mean outcomes.
@@ -182,7 +189,7 @@ def difference(
         The group of each row: two or more.
     reference : label, optional
         The group that others are compared with; by default the first, as labels sort.
-    selected, y_range, selection, sample_weight, weight_kind, groups, conf_level
+    selected, y_range, selection, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -194,7 +201,7 @@ def difference(
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     by = groups_given(given, found, relation)
     if by is None or len(by.labels) < 2:
         raise InputError("a difference needs two groups or more: group has one")
@@ -219,6 +226,7 @@ def effect(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the average effect of a treatment that anyone may have chosen for any reason.
@@ -231,7 +239,7 @@ def effect(
     y : array_like of shape (n,)
     treated : array_like of shape (n,)
         Who is treated: booleans, or 0 and 1.
-    y_range, selected, sample_weight, weight_kind, groups, conf_level
+    y_range, selected, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -242,7 +250,7 @@ def effect(
     given = in_memory(
         y=y, treated=treated, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     chosen = read_treated(given["treated"], found)
     span = read_span(y_range, found.rows)
     return found.result(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.cells import ordered_cells
 from heckmanfa.inference.bounds.reading import in_memory, read_conf_level, read_span
@@ -35,6 +36,7 @@ def monotone_instrument(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound a mean with a column along which the mean outcome does not fall.
@@ -56,7 +58,7 @@ def monotone_instrument(
     n_boot : int
         Number of bootstrap samples.
     random_state : int, Generator, RandomState or None
-    selected, y_range, sample_weight, weight_kind, groups, conf_level
+    selected, y_range, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -70,7 +72,7 @@ def monotone_instrument(
     given = in_memory(
         y=y, instrument=instrument, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     span, rows = read_span(y_range, found.rows), found.rows
     cells = ordered_cells(given["instrument"], bins, found, "instrument")
     n_cells = len(cells.labels)

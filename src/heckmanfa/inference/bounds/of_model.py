@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Floats, host
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.rows import ArrayRows, Mask, held, one_blas_thread
 from heckmanfa.errors import HeckmanfaError, InputError, NotIdentifiedError
 from heckmanfa.fit import Fit, PassedRows
@@ -53,11 +54,12 @@ def bounds_of_model(
         X, group = take_column(fit, passed.X, group, "group", "the name of a column of X")
         passed = passed._replace(X=X)
     read = read_fit_rows(fit, passed, clusters=fit.spec.cov_type == "cluster")
+    cells = read.sample.cells
     rows = held(read.rows, "bounds")
     if fit.family.sees_everyone:
-        return _of_effect(fit, rows, group, y_range, level, model)
+        return _of_effect(fit, rows, cells, group, y_range, level, model)
     groups = _groups(fit, read, passed, rows, group)
-    outcomes = list(_outcomes(fit, rows, y_range))
+    outcomes = list(_outcomes(fit, rows, cells, y_range))
     told, why_not = _model_says(fit, rows, groups, len(outcomes), level)
     lines: list[BoundRow] = []
     notes: list[str] = [] if told is not None else [why_not]
@@ -177,16 +179,18 @@ def _trimmed(
     yield replace(row, quantity=f"{_less(outcome.quantity)}, always observed")
 
 
-def _read(fit: Fit, rows: ArrayRows, outcome: Floats, seen: Mask) -> Read:
+def _read(fit: Fit, rows: ArrayRows, cells: Cells | None, outcome: Floats, seen: Mask) -> Read:
     """Return the rows of a fit as bounds need them."""
     used = np.asarray(host(rows.used), dtype=bool)
     weight = np.ones(len(used)) if rows.weight is None else np.asarray(host(rows.weight))
-    clusters = None if rows.group is None else np.asarray(host(rows.group))[used]
+    units = None if rows.group is None else np.asarray(host(rows.group))[used]
     chosen = SeenRows(np.where(seen, outcome, 0.0)[used], seen[used], weight[used])
-    return Read(chosen, Sampling(chosen.weight, fit.spec.weight_kind, clusters), used)
+    return Read(chosen, Sampling(chosen.weight, fit.spec.weight_kind, units, cells), used)
 
 
-def _outcomes(fit: Fit, rows: ArrayRows, y_range: Any) -> Iterator[_Outcome]:
+def _outcomes(
+    fit: Fit, rows: ArrayRows, cells: Cells | None, y_range: Any
+) -> Iterator[_Outcome]:
     """Yield the outcome of a fit, or whether it is of each class that there are bounds of."""
     outcome, seen = np.asarray(host(rows.outcome)), np.asarray(host(rows.selected), dtype=bool)
     classes: Sequence[Any] | None = fit.ordered_classes
@@ -194,13 +198,13 @@ def _outcomes(fit: Fit, rows: ArrayRows, y_range: Any) -> Iterator[_Outcome]:
     if classes is None and fit.classes is not None:
         classes, places = fit.classes, range(1, 2)
     if classes is None:
-        read = _read(fit, rows, outcome, seen)
+        read = _read(fit, rows, cells, outcome, seen)
         yield _Outcome(read, read_span(y_range, read.rows), "mean")
         return
     if y_range is not None:
         raise InputError("probabilities lie between 0 and 1: leave y_range out")
     for place in places:
-        read = _read(fit, rows, (outcome == place).astype(np.float64), seen)
+        read = _read(fit, rows, cells, (outcome == place).astype(np.float64), seen)
         yield _Outcome(read, (0.0, 1.0), f"P(y = {class_label(classes[place])})")
 
 
@@ -262,7 +266,13 @@ def _model_says(
 
 
 def _of_effect(
-    fit: Fit, rows: ArrayRows, group: Any, y_range: Any, level: float, model: str
+    fit: Fit,
+    rows: ArrayRows,
+    cells: Cells | None,
+    group: Any,
+    y_range: Any,
+    level: float,
+    model: str,
 ) -> Bounds:
     """Return the bounds of a treatment's average effect, beside the model's."""
     if group is not None:
@@ -271,7 +281,7 @@ def _of_effect(
             "heckmanfa.bounds.effect"
         )
     outcome = np.asarray(host(rows.outcome))
-    read = _read(fit, rows, outcome, np.ones(len(outcome), dtype=bool))
+    read = _read(fit, rows, cells, outcome, np.ones(len(outcome), dtype=bool))
     span = read_span(y_range, read.rows)
     treated = np.asarray(host(rows.selected), dtype=bool)[read.used]
     table = average_effects(fit, None, None, None, None, level, model)

@@ -10,12 +10,14 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats, is_dask, on_host
 from heckmanfa.data.columns.values import label_of
-from heckmanfa.data.group_cells import group_codes, labelled_groups
+from heckmanfa.data.group_cells import Cells, labelled_groups, read_cells
 from heckmanfa.data.outcomes import refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
+from heckmanfa.data.survey import Survey, SurveyUnits, linearized_design
+from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
 from heckmanfa.inference.effect_cells import declared_order
 from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
@@ -53,7 +55,13 @@ class Read:
     @property
     def reference(self) -> NullDistribution:
         """What an estimate over its standard error is compared with."""
-        return NullDistribution(self.sampling.n_clusters)
+        cells = self.sampling.cells
+        if cells is None:
+            return NullDistribution()
+        if cells.strata is not None:
+            return NullDistribution(design=linearized_design(cells, self.sampling.seen))
+        counts = cells.counts(self.sampling.seen)
+        return NullDistribution(min(counts), counts if cells.ways else ())
 
     def count(self, inside: Mask | None = None) -> tuple[int, int]:
         """Return how many rows there are in a group, or in all, and how many have an outcome."""
@@ -158,13 +166,17 @@ def read(
     sample_weight: Any,
     weight_kind: WeightKind,
     groups: Any,
+    survey: Survey | None = None,
     outcome: Floats | None = None,
 ) -> Read:
-    """Read rows: who has an outcome, their weights and their clusters.
+    """Read rows: who has an outcome, their weights, and their clusters or units of a survey.
 
     With ``selected``, only selected rows have one; any other row is missing, and none is left out.
     ``outcome`` is what y was read as, if it is not a column of numbers.
     """
+    if survey is not None:
+        sample_weight, groups = _of_survey(survey, sample_weight, groups)
+        weight_kind = "sampling"
     given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
     n = check_lengths(given)
     values = read_outcome(y, n) if outcome is None else outcome
@@ -186,17 +198,43 @@ def read(
     used = weight > 0
     if not seen[used].any():
         raise NoOutcomeError("no row with an outcome has a weight above zero")
-    clusters = None
-    if groups is not None:
-        codes, n_clusters = group_codes(groups, used)
-        if n_clusters < 2:
-            raise InputError("groups has one cluster, and standard errors need at least two")
-        clusters = codes[used]
+    units, cells, outside = _units(groups, used)
     rows = SeenRows(np.where(seen, values, 0.0)[used], seen[used], weight[used])
-    notes = [f"{plural(int((~used).sum()), 'row')} of weight zero left out."] * (not used.all())
-    sampling, name = Sampling(rows.weight, weight_kind, clusters), getattr(y, "name", None)
+    lost = {"outside of the subpopulation": outside, "of weight zero": ~used & ~outside}
+    counts = {why: int(np.count_nonzero(which)) for why, which in lost.items()}
+    notes = [f"{plural(n, 'row')} {why} left out." for why, n in counts.items() if n]
+    sampling, name = Sampling(rows.weight, weight_kind, units, cells), getattr(y, "name", None)
     named = name if isinstance(name, str) and name else OUTCOME
     return Read(rows, sampling, used, tuple(notes), named)
+
+
+def _of_survey(survey: Survey, sample_weight: Any, groups: Any) -> tuple[Any, SurveyUnits]:
+    """Return the weights and the units of a survey, whose columns a frame holds."""
+    if survey.replicate_weights is not None:
+        raise InputError(
+            "bounds have standard errors by strata and units, not by replicate weights: name the "
+            "columns of strata and psu in Survey, if the data have them"
+        )
+    if groups is None:
+        raise InputError(
+            "a Survey names columns of a data frame: pass the frame that holds them as groups"
+        )
+    return survey_rows(survey, None, sample_weight, groups)[1:]
+
+
+def _units(groups: Any, used: Mask) -> tuple[Codes | None, Cells | None, Mask]:
+    """Return the unit of each row that is used, what units belong to, and who is out of scope."""
+    nobody = np.zeros(len(used), dtype=bool)
+    if groups is None:
+        return None, None, nobody
+    if isinstance(groups, SurveyUnits):
+        outside = nobody if groups.outside is None else groups.outside
+        return groups.codes[used], groups.cells, outside
+    codes, cells = read_cells(groups, used)
+    units = codes[used]
+    if min(cells.counts(np.bincount(units, minlength=cells.n) > 0)) < 2:
+        raise InputError("groups has one cluster, and standard errors need at least two")
+    return units, cells, nobody
 
 
 def read_groups(

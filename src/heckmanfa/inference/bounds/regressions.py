@@ -12,6 +12,7 @@ from heckmanfa.data.arrays import Floats, host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import CollinearError, InputError, MissingValueError, TooFewRowsError
 from heckmanfa.inference.bounds.reading import (
     check_lengths,
@@ -49,6 +50,7 @@ def quantile(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound a quantile, by default the median, of an outcome that is missing in some rows.
@@ -63,7 +65,7 @@ def quantile(
         Between 0 and 1.
     y_range : (float, float), optional
         Ends that replace infinite ones.
-    group, selected, sample_weight, weight_kind, groups, conf_level
+    group, selected, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -76,7 +78,7 @@ def quantile(
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     by, rows = groups_given(given, found, None), found.rows
     span = (-math.inf, math.inf) if y_range is None else read_span(y_range, rows)
     quantity, lines = "median" if q == 0.5 else f"quantile {q:g}", []
@@ -111,6 +113,7 @@ def projection(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     categorical_features: Any = "from_dtype",
     conf_level: float = 0.95,
 ) -> Bounds:
@@ -121,7 +124,7 @@ def projection(
     X : array or data frame of shape (n, K)
         Features, known in every row; an intercept is added. Categories become dummies.
     y : array_like of shape (n,)
-    selected, y_range, sample_weight, weight_kind, groups, conf_level
+    selected, y_range, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
     categorical_features
         As in `Heckman`.
@@ -136,7 +139,7 @@ def projection(
     given = in_memory(X=X, y=y, selected=selected, sample_weight=sample_weight, groups=groups)
     table = read_features(given.pop("X"), "bounds.projection", categorical=categorical_features)
     check_lengths({"X": range(table.n_rows), **given})
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     design, terms = _design(table, found.used)
     span = read_span(y_range, found.rows)
     seen = _least_squares(found.rows, design)

@@ -11,6 +11,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import known_flags
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import (
     Groups,
@@ -140,7 +141,10 @@ def read_treated(treated: Any, found: Read) -> Mask:
 
 
 def read_given(
-    given: dict[str, Any], weight_kind: WeightKind, outcome: Floats | None = None
+    given: dict[str, Any],
+    weight_kind: WeightKind,
+    survey: Survey | None = None,
+    outcome: Floats | None = None,
 ) -> Read:
     """Read rows of columns by name."""
     return read(
@@ -149,6 +153,7 @@ def read_given(
         given["sample_weight"],
         weight_kind,
         given["groups"],
+        survey,
         outcome,
     )
 

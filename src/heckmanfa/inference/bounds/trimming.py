@@ -8,6 +8,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.cells import Cells, combinations, probability_bins
 from heckmanfa.inference.bounds.reading import Read, in_memory, one_of, read_conf_level
@@ -38,6 +39,7 @@ def lee(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the effect of a treatment on those whose outcome is observed whichever way (Lee, 2009).
@@ -63,7 +65,7 @@ def lee(
     n_boot : int
         Bootstrap samples for standard errors; 0 takes Lee's analytic ones.
     random_state : int, Generator, RandomState or None
-    selected, sample_weight, weight_kind, groups, conf_level
+    selected, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -88,7 +90,7 @@ def lee(
         sample_weight=sample_weight,
         groups=groups,
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     chosen = read_treated(given["treated"], found)
     _check_seen(found, chosen)
     kinds: list[Cells | None] = [None]
