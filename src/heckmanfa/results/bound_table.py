@@ -18,6 +18,7 @@ from heckmanfa.results.render_latex import latex_tables
 from heckmanfa.results.render_text import render_markdown
 from heckmanfa.results.reports import Report
 from heckmanfa.text.labels import said
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, percent
 
@@ -62,6 +63,24 @@ class BoundRow:
     """the same among rows with an outcome alone"""
     model: tuple[float, float, float] = _UNKNOWN
     """the same as a model has it, and the ends of its interval"""
+    noun: str = ""
+    """what it is in a sentence, "{outcome}" for the outcome; empty for the usual"""
+
+    def said(self, outcome: str) -> str:
+        """Return what it is in a sentence: "the mean of wage"."""
+        noun = self.noun or f"the {self.quantity} of {{outcome}}"
+        return noun.replace("{outcome}", outcome)
+
+    def between(self, ends: Pair, digits: int = 3) -> str:
+        """Say where it lies, in a clause: "lies between 0.4 and 2.1"; empty if ends cross."""
+        low, high = (number(end, digits) for end in ends)
+        if ends[0] > ends[1]:
+            return ""
+        if math.isinf(ends[0]) and math.isinf(ends[1]):
+            return "may be anything"
+        if math.isinf(ends[0]):
+            return f"is at most {high}"
+        return f"is at least {low}" if math.isinf(ends[1]) else f"lies between {low} and {high}"
 
     def record(self) -> dict[str, Any]:
         """Return it as a row of a table."""
@@ -208,7 +227,7 @@ class Bounds(Report):
         if self.span is not None and self.span_observed:
             lines.append(
                 "The range is that of the outcomes that are known. If a missing one may be beyond "
-                "it, pass y_range: the bounds are then wider."
+                + told(f"it, pass {option('y_range')}: the bounds are then wider.")
             )
         return lines
 
@@ -219,6 +238,33 @@ class Bounds(Report):
         low, high = (number(end, 3) for end in self.span)
         how = ", as those that are known do" if self.span_observed else ""
         return f", if outcomes run from {low} to {high}{how}"
+
+    @property
+    def sentences(self) -> list[str]:
+        """A sentence for each number that may be written; of bounds that cross, there is none.
+
+        Each has the assumption that it rests on.
+        """
+        return [sentence for row in self.rows if (sentence := self._sentence(row))]
+
+    @property
+    def sentence(self) -> str:
+        """The sentence of the first number, of a projection that of its first coefficient."""
+        return self._sentence(self.rows[self.told])
+
+    def _sentence(self, row: BoundRow) -> str:
+        between, (first, last) = row.between(row.bounds), row.interval
+        if not between:
+            return ""
+        whose = f" ({row.group})" if row.group else ""
+        level = f"{100 * self.conf_level:g}%"
+        ends = [number(end, 3) for end in (first, last) if math.isfinite(end)]
+        inside = f" ({level} interval {' to '.join(ends)})" if len(ends) == 2 else ""
+        clauses = [] if row.assumption in (NOTHING, CHOICE) else [ASSUMPTIONS[row.assumption]]
+        span = self._span_words().removeprefix(", if ")
+        clauses += [span] if span and row.assumption != TRIMMING else []
+        rests = f", if {', and '.join(clauses)}" if clauses else ", whatever missing outcomes are"
+        return f"Without a model, {row.said(said(self.outcome))}{whose} {between}{inside}{rests}."
 
     def findings(self) -> list[Fact]:
         """Return the bounds of one number as a fact about the model."""
@@ -232,9 +278,7 @@ class Bounds(Report):
                 "caution" if row.is_beyond else "note",
                 f"{low} to {high}",
                 case="" if estimate else "alone",
-                what=f"the mean of {said(self.outcome)}"
-                if row.quantity == "mean"
-                else row.quantity,
+                what=row.said(said(self.outcome)),
                 between=f"{low} and {high}",
                 estimate=estimate,
                 gap=percent(1.0 - n_seen / n_rows, 0),

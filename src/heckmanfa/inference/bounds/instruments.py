@@ -17,6 +17,7 @@ from heckmanfa.model.monotone_instrument import corrected, instrument_ends
 from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, plural
 
@@ -68,7 +69,9 @@ def monotone_instrument(
     """
     level, n_boot = read_conf_level(conf_level), check_n_boot(n_boot, _FEWEST)
     if not n_boot:
-        raise InputError(f"n_boot must be {_FEWEST} or more: bounds are corrected by the bootstrap")
+        raise InputError(
+            f"{option('n_boot')} must be {_FEWEST} or more: bounds are corrected by the bootstrap"
+        )
     given = in_memory(
         y=y, instrument=instrument, selected=selected, sample_weight=sample_weight, groups=groups
     )

@@ -31,6 +31,7 @@ from heckmanfa.model.worst_case import Sampling, SeenRows, Span
 from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.naming import class_label, outcome_of
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import capitalised
 
@@ -102,6 +103,8 @@ class _Outcome:
     read: Read
     span: Span
     quantity: str
+    noun: str
+    """as in `BoundRow`"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +151,10 @@ def _lines(
     outcome: _Outcome, groups: Groups | None, level: float, told: _Told | None, notes: list[str]
 ) -> Iterator[BoundRow]:
     """Yield the bounds of an outcome: of all rows, or of groups with their differences."""
-    means = mean_rows(outcome.read, outcome.span, groups, level, outcome.quantity)
+    noun = outcome.noun
+    means = mean_rows(outcome.read, outcome.span, groups, level, outcome.quantity, noun=noun)
     if groups is not None:
-        others = difference_rows(outcome.read, outcome.span, groups, 0, level)
+        others = difference_rows(outcome.read, outcome.span, groups, 0, level, noun=noun)
         for place, row in enumerate(others, start=1):
             known = row.model if told is None else told.difference(place, 0)
             yield replace(row, quantity=_less(outcome.quantity), model=known)
@@ -176,7 +180,11 @@ def _trimmed(
     sides = groups.said(1), groups.said(0)
     row, said = lee_row(outcome.read, second, None, None, level, group=name, sides=sides)
     notes += said
-    yield replace(row, quantity=f"{_less(outcome.quantity)}, always observed")
+    yield replace(
+        row,
+        quantity=f"{_less(outcome.quantity)}, always observed",
+        noun=f"the difference in {outcome.noun} among those observed in either group",
+    )
 
 
 def _read(fit: Fit, rows: ArrayRows, cells: Cells | None, outcome: Floats, seen: Mask) -> Read:
@@ -188,9 +196,7 @@ def _read(fit: Fit, rows: ArrayRows, cells: Cells | None, outcome: Floats, seen:
     return Read(chosen, Sampling(chosen.weight, fit.spec.weight_kind, units, cells), used)
 
 
-def _outcomes(
-    fit: Fit, rows: ArrayRows, cells: Cells | None, y_range: Any
-) -> Iterator[_Outcome]:
+def _outcomes(fit: Fit, rows: ArrayRows, cells: Cells | None, y_range: Any) -> Iterator[_Outcome]:
     """Yield the outcome of a fit, or whether it is of each class that there are bounds of."""
     outcome, seen = np.asarray(host(rows.outcome)), np.asarray(host(rows.selected), dtype=bool)
     classes: Sequence[Any] | None = fit.ordered_classes
@@ -199,13 +205,14 @@ def _outcomes(
         classes, places = fit.classes, range(1, 2)
     if classes is None:
         read = _read(fit, rows, cells, outcome, seen)
-        yield _Outcome(read, read_span(y_range, read.rows), "mean")
+        yield _Outcome(read, read_span(y_range, read.rows), "mean", "the mean of {outcome}")
         return
     if y_range is not None:
-        raise InputError("probabilities lie between 0 and 1: leave y_range out")
+        raise InputError(f"probabilities lie between 0 and 1: leave {option('y_range')} out")
     for place in places:
         read = _read(fit, rows, cells, (outcome == place).astype(np.float64), seen)
-        yield _Outcome(read, (0.0, 1.0), f"P(y = {class_label(classes[place])})")
+        quantity = f"P(y = {class_label(classes[place])})"
+        yield _Outcome(read, (0.0, 1.0), quantity, quantity)
 
 
 def _groups(

@@ -24,6 +24,7 @@ from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
 from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.distribution import NullDistribution, check_level
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest, plural
 
@@ -31,6 +32,8 @@ _MOST_GROUPS = 100
 _SHOWN = 6
 
 
+CLUSTERS = instead("groups", option("cluster"))
+"""what names the clusters"""
 OUTCOME = "the outcome"
 """what an outcome without a name is called"""
 
@@ -79,13 +82,13 @@ class Read:
         *,
         observed: bool = False,
         notes: Iterable[str] = (),
+        told: int = 0,
     ) -> Bounds:
         """Return a report of bounds; ``observed`` says whether the range is."""
         notes = dict.fromkeys((*notes, *self.notes, *self.reference.notes()))
         counts = self.count()
-        return Bounds(
-            title, tuple(rows), conf_level, counts, span, observed, (*notes,), outcome=self.name
-        )
+        told_of = {"outcome": self.name, "told": told}
+        return Bounds(title, tuple(rows), conf_level, counts, span, observed, (*notes,), **told_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +113,7 @@ class Groups:
         """Return the place of a label; refuse one that is not there."""
         if label_of(label) not in self.labels:
             raise InputError(
-                f"{what} {quoted(label)} is not a group: there are "
+                f"{option(what)} {quoted(label)} is not a group: there are "
                 f"{quoted_list(self.labels, _SHOWN)}{nearest(label_of(label), self.labels)}"
             )
         return self.labels.index(label_of(label))
@@ -193,7 +196,7 @@ def read(
     if weight_kind == "frequency" and (weight != np.floor(weight)).any():
         raise InputError(
             "frequency weights are counts of rows, and these are not integers: pass "
-            "weight_kind='sampling' if they come from a survey"
+            f"{option('weight_kind', 'sampling')} if they come from a survey"
         )
     used = weight > 0
     if not seen[used].any():
@@ -233,7 +236,7 @@ def _units(groups: Any, used: Mask) -> tuple[Codes | None, Cells | None, Mask]:
     codes, cells = read_cells(groups, used)
     units = codes[used]
     if min(cells.counts(np.bincount(units, minlength=cells.n) > 0)) < 2:
-        raise InputError("groups has one cluster, and standard errors need at least two")
+        raise InputError(f"{CLUSTERS} has one cluster, and standard errors need at least two")
     return units, cells, nobody
 
 
@@ -249,7 +252,7 @@ def read_groups(
     codes, raw = labelled_groups(group, used, what)
     if len(raw) > _MOST_GROUPS:
         raise InputError(
-            f"{what} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut a column "
+            f"{option(what)} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut a column "
             "of numbers into classes first"
         )
     declared, codes = declared_order(group), codes[used]
@@ -277,24 +280,26 @@ def read_span(y_range: Any, rows: SeenRows) -> Span:
     if y_range is None:
         if low == high:
             raise InputError(
-                f"every known outcome is {low:g}, which shows no range: pass y_range=(low, high)"
+                f"every known outcome is {low:g}, which shows no range: pass {option('y_range')}, "
+                "the lowest and the highest value that an outcome may have"
             )
         return low, high
     try:
         bottom, top = map(float, y_range)
     except (TypeError, ValueError) as error:
         raise InputTypeError(
-            f"y_range must be two numbers, as in (0, 1); got {quoted(y_range)}"
+            f"{option('y_range')} must be two numbers, as in (0, 1); got {quoted(y_range)}"
         ) from error
     if not (np.isfinite([bottom, top]).all() and bottom < top):
         raise InputError(
-            f"y_range must be two finite numbers, the lower one first; got {quoted(y_range)}"
+            f"{option('y_range')} must be two finite numbers, the lower one first; got "
+            f"{quoted(y_range)}"
         )
     if low < bottom or high > top:
         known = rows.outcome[rows.seen]
         beyond = int(((known < bottom) | (known > top)).sum())
         raise InputError(
-            f"y_range is {bottom:g} to {top:g}, and {plural(beyond, 'outcome')} "
+            f"{option('y_range')} is {bottom:g} to {top:g}, and {plural(beyond, 'outcome')} "
             f"{'is' if beyond == 1 else 'are'} beyond it: outcomes run from {low:g} to {high:g}"
         )
     return bottom, top
@@ -310,7 +315,7 @@ def one_of(value: Any, known: Sequence[str], what: str) -> Any:
     """Return a word, or None; refuse one that is not known."""
     if value is not None and value not in known:
         raise InputError(
-            f"{what} must be {quoted_list(list(known), len(known))} or None; got {quoted(value)}"
+            f"{option(what)} must be {quoted_list(list(known), len(known))}; got {quoted(value)}"
             + nearest(str(value), known)
         )
     return value

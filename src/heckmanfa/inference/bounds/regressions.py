@@ -34,6 +34,7 @@ from heckmanfa.model.worst_case import (
 from heckmanfa.results.bound_table import NOTHING, BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed
 
@@ -73,7 +74,7 @@ def quantile(
     Bounds
     """
     if not isinstance(q, Real) or not 0 < q < 1:
-        raise InputError(f"q must lie between 0 and 1; got {quoted(q)}")
+        raise InputError(f"{option('q')} must lie between 0 and 1; got {quoted(q)}")
     level = read_conf_level(conf_level)
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
@@ -94,6 +95,9 @@ def quantile(
             BoundRow(
                 *(quantity, NOTHING, values, errors, reach, counts, group_said),
                 observed=known,
+                noun=f"the {quantity} of {{outcome}}"
+                if q == 0.5
+                else f"the {q:g} quantile of {{outcome}}",
             )
         )
     return found.result(
@@ -144,7 +148,12 @@ def projection(
     span = read_span(y_range, found.rows)
     seen = _least_squares(found.rows, design)
     rows = tuple(
-        row_of_ends(ends, found, level, quantity=term, observed=float(known))
+        row_of_ends(
+            *(ends, found, level),
+            quantity=term,
+            noun=f"the coefficient of {shown(term)} in the linear projection of {{outcome}}",
+            observed=float(known),
+        )
         for ends, term, known in zip(
             projection_ends(found.rows, design, span), terms, seen, strict=True
         )
@@ -157,6 +166,7 @@ def projection(
         span,
         observed=y_range is None,
         notes=(note,),
+        told=min(1, len(rows) - 1),
     )
 
 

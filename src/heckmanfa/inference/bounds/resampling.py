@@ -14,7 +14,7 @@ from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.inference.bounds.reading import Read
+from heckmanfa.inference.bounds.reading import CLUSTERS, Read
 from heckmanfa.model.worst_case import Codes
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
@@ -82,7 +82,7 @@ def _of_units(cells: Cells, seen: Mask) -> Callable[[np.random.Generator], Float
     """Return what draws how often each unit, (n,), is in a sample."""
     if cells.ways:
         raise InputError(
-            "a bootstrap draws clusters of one kind, and groups has two: pass one column of them"
+            f"a bootstrap draws clusters of one kind, and {CLUSTERS} has two: pass one column"
         )
     if cells.strata is None:
         shares = seen / seen.sum()
@@ -113,5 +113,7 @@ def _in_strata(cells: Cells, counts: Codes, random: np.random.Generator) -> Floa
 def check_n_boot(n_boot: Any, least: int) -> int:
     """Return the number of bootstrap samples; refuse too few."""
     if isinstance(n_boot, bool) or not isinstance(n_boot, int) or (n_boot and n_boot < least):
-        raise InputError(f"n_boot must be an integer of {least} or more; got {quoted(n_boot)}")
+        raise InputError(
+            f"{option('n_boot')} must be an integer of {least} or more; got {quoted(n_boot)}"
+        )
     return n_boot

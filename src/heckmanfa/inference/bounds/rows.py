@@ -42,6 +42,7 @@ def row_of_ends(
     conf_level: float,
     *,
     quantity: str,
+    noun: str = "",
     assumption: str = NOTHING,
     inside: Mask | None = None,
     group: str = "",
@@ -52,7 +53,7 @@ def row_of_ends(
     errors = error(ends.low.pull), error(ends.high.pull)
     reach = interval(values, errors, conf_level, read_rows.reference)
     counts = read_rows.count(inside)
-    return BoundRow(quantity, assumption, values, errors, reach, counts, group, observed)
+    return BoundRow(quantity, assumption, values, errors, reach, counts, group, observed, noun=noun)
 
 
 def seen_mean(rows: SeenRows, inside: Mask | None = None) -> float:
@@ -68,6 +69,7 @@ def mean_rows(
     conf_level: float,
     quantity: str = "mean",
     relation: Relation | None = None,
+    noun: str = "",
 ) -> Iterator[BoundRow]:
     """Yield the bounds of the mean of all rows, or of each group."""
     rows = read_rows.rows
@@ -78,6 +80,7 @@ def mean_rows(
             read_rows,
             conf_level,
             quantity=quantity,
+            noun=noun,
             assumption=relation or NOTHING,
             inside=inside,
             group="" if groups is None else groups.said(place),
@@ -92,8 +95,12 @@ def difference_rows(
     base: int,
     conf_level: float,
     relation: Relation | None = None,
+    noun: str = "the mean of {outcome}",
 ) -> Iterator[BoundRow]:
-    """Yield the bounds of the difference of each group's mean from that of one of them."""
+    """Yield the bounds of the difference of each group's mean from that of one of them.
+
+    ``noun`` is what the means are called, as in `BoundRow`.
+    """
     rows, reference = read_rows.rows, groups.mask(base)
     for place in range(len(groups.labels)):
         if place == base:
@@ -106,6 +113,7 @@ def difference_rows(
             read_rows,
             conf_level,
             quantity="difference",
+            noun=f"the difference in {noun}",
             assumption=relation or NOTHING,
             inside=inside | reference,
             group=f"{groups.said(place)} less {groups.labels[base]}",
@@ -121,6 +129,7 @@ def effect_row(read_rows: Read, treated: Mask, span: Span, conf_level: float) ->
         read_rows,
         conf_level,
         quantity="average effect",
+        noun="the average effect of treatment on {outcome}",
         assumption=CHOICE,
         observed=seen_mean(rows, treated) - seen_mean(rows, ~treated),
     )

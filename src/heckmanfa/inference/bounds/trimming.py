@@ -18,11 +18,13 @@ from heckmanfa.model.trimming import Direction, Trimmed, trim
 from heckmanfa.results.bound_table import TRIMMING, BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import percent, plural
 
 DIRECTIONS: tuple[str, ...] = get_args(Direction)
 _QUANTITY = "effect on the always observed"
+_NOUN = "the effect on {outcome} among those observed with treatment and without"
 _FEWEST = 50
 
 
@@ -97,7 +99,9 @@ def lee(
     if covariates is not None:
         kinds.append(_cells(given["covariates"], bins, found))
     elif bins is not None:
-        raise InputError("bins cuts what a probit on covariates gives: pass covariates")
+        raise InputError(
+            f"{option('bins')} cuts what a probit on covariates gives: pass {option('covariates')}"
+        )
     rows, notes = [], []
     for cells in kinds:
         row, said = lee_row(found, chosen, cells, direction, level, n_boot, random_state)
@@ -146,6 +150,7 @@ def lee_row(
     row = BoundRow(
         *(_QUANTITY, TRIMMING, values, errors, reach, found.count()),
         group=group or within,
+        noun=_NOUN,
         observed=seen_mean(rows, treated) - seen_mean(rows, ~treated),
     )
     return row, [*_notes(trimmed, sides), *(drawn.notes if drawn else ())]
@@ -200,5 +205,6 @@ def _check_cells(cells: Cells, treated: Mask) -> None:
         lacks = "untreated" if sides[first, 0] == 0 else "treated"
         raise InputError(
             f"{plural(len(lacking), 'cell')} of the covariates without treated or untreated rows: "
-            f"{quoted(cells.labels[first])} has no {lacks} row. Use coarser covariates, or bins=5"
+            f"{quoted(cells.labels[first])} has no {lacks} row. Use coarser covariates, or "
+            f"{option('bins', 5)}"
         )
