@@ -102,8 +102,9 @@ class Sampling:
         """Return the standard error of an estimate, with the usual small-sample factor."""
         if self.cells is not None:
             assert self.units is not None
-            totals = np.bincount(self.units, weights=pull, minlength=self.cells.n)
-            return float(np.sqrt(squares_of_totals(self.cells, totals[:, None], self.seen)[0, 0]))
+            totals = np.zeros((self.cells.n, 1))
+            np.add.at(totals[:, 0], self.units, pull)
+            return float(np.sqrt(squares_of_totals(self.cells, totals, self.seen)[0, 0]))
         if self.kind == "frequency":
             n, squares = float(self.weight.sum()), float(np.sum(pull**2 / self.weight))
         else:

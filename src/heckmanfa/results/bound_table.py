@@ -76,6 +76,8 @@ class BoundRow:
         low, high = (number(end, digits) for end in ends)
         if ends[0] > ends[1]:
             return ""
+        if ends[0] == ends[1]:
+            return f"is {low}"
         if math.isinf(ends[0]) and math.isinf(ends[1]):
             return "may be anything"
         if math.isinf(ends[0]):
@@ -249,7 +251,7 @@ class Bounds(Report):
 
     @property
     def sentence(self) -> str:
-        """The sentence of the first number, of a projection that of its first coefficient."""
+        """The sentence of the number that matters most, such as a difference of groups."""
         return self._sentence(self.rows[self.told])
 
     def _sentence(self, row: BoundRow) -> str:
@@ -263,7 +265,13 @@ class Bounds(Report):
         clauses = [] if row.assumption in (NOTHING, CHOICE) else [ASSUMPTIONS[row.assumption]]
         span = self._span_words().removeprefix(", if ")
         clauses += [span] if span and row.assumption != TRIMMING else []
-        rests = f", if {', and '.join(clauses)}" if clauses else ", whatever missing outcomes are"
+        n_rows, n_seen = row.counts
+        if row.assumption == NOTHING and n_rows == n_seen:
+            rests = ""
+        elif clauses:
+            rests = f", if {', and '.join(clauses)}"
+        else:
+            rests = ", whatever missing outcomes are"
         return f"Without a model, {row.said(said(self.outcome))}{whose} {between}{inside}{rests}."
 
     def findings(self) -> list[Fact]:

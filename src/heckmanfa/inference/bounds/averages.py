@@ -300,8 +300,8 @@ def _indicator(y: Any, n: int, of: Any) -> tuple[Floats, str]:
         numbers = [label for label in labels.distinct if isinstance(label, bool | int | float)]
         if not 0 < len(labels.distinct) <= 2 or len(numbers) != len(labels.distinct):
             raise InputError(
-                f"{option('of')} names the class whose share is wanted, and y does not say which: it "
-                f"holds {quoted_list(spelled, _SHOWN)}. Pass {option('of', ...)}, or "
+                f"{option('of')} names the class whose share is wanted, and the outcome does not "
+                f"say which: it holds {quoted_list(spelled, _SHOWN)}. Pass {option('of', ...)}, or "
                 f"{option('above', ...)} for amounts"
             )
         alone = len(numbers) == 1 and not numbers[0]

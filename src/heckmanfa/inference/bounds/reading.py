@@ -87,8 +87,11 @@ class Read:
         """Return a report of bounds; ``observed`` says whether the range is."""
         notes = dict.fromkeys((*notes, *self.notes, *self.reference.notes()))
         counts = self.count()
-        told_of = {"outcome": self.name, "told": told}
-        return Bounds(title, tuple(rows), conf_level, counts, span, observed, (*notes,), **told_of)
+        return Bounds(
+            *(title, tuple(rows), conf_level, counts, span, observed, (*notes,)),
+            outcome=self.name,
+            told=told,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +191,10 @@ def read(
         seen &= flags(selected, n)
     refuse_infinite_outcomes(int(np.isinf(values[seen]).sum()))
     if not seen.any():
-        raise NoOutcomeError(f"none of the {n:,} rows has an outcome: check y and selected")
+        raise NoOutcomeError(
+            f"none of the {n:,} rows has an outcome: check {instead('y', option('outcome'))} and "
+            f"{option('selected')}"
+        )
     if weight_kind not in get_args(WeightKind):
         known = list(get_args(WeightKind))
         raise InputError(f"weight_kind must be {quoted_list(known, 2)}; got {quoted(weight_kind)}")
@@ -252,8 +258,8 @@ def read_groups(
     codes, raw = labelled_groups(group, used, what)
     if len(raw) > _MOST_GROUPS:
         raise InputError(
-            f"{option(what)} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut a column "
-            "of numbers into classes first"
+            f"{option(what)} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut "
+            "a column of numbers into classes first"
         )
     declared, codes = declared_order(group), codes[used]
     if declared is not None:

@@ -48,8 +48,8 @@ def resample(
 ) -> Draws:
     """Compute numbers of bootstrap samples; None of ``compute`` is a sample without a result.
 
-    Clusters and units of a survey are drawn as a whole. ``compute`` is given the weights (n,) of a sample, zero for rows
-    that are not in it.
+    Clusters and units of a survey are drawn as a whole. ``compute`` is given the weights (n,) of a
+    sample, zero for rows that are not in it.
     """
     values = [compute(weight) for weight in _samples(found, n_boot, random_state)]
     known = [value for value in values if value is not None]

@@ -108,7 +108,7 @@ def lee(
         rows.append(row)
         notes += said
     title = f"Trimming bounds of the effect on {shown(found.name)}"
-    return found.result(title, rows, level, notes=notes)
+    return found.result(title, rows, level, notes=notes, told=len(rows) - 1)
 
 
 def lee_row(
