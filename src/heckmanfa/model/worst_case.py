@@ -98,8 +98,21 @@ class Sampling:
         assert self.cells is not None
         return np.bincount(self.units, minlength=self.cells.n) > 0
 
+    def n_draws(self, inside: Mask) -> float:
+        """Count what was drawn of some rows: clusters or units if there are any, or rows."""
+        if self.cells is not None:
+            assert self.units is not None
+            seen = np.bincount(self.units[inside], minlength=self.cells.n) > 0
+            return min(self.cells.counts(seen))
+        return float(self.weight[inside].sum() if self.kind == "frequency" else inside.sum())
+
     def error(self, pull: Floats) -> float:
         """Return the standard error of an estimate, with the usual small-sample factor."""
+        # Squares of large numbers would overflow, and those of small ones vanish.
+        largest = float(np.abs(pull).max())
+        return largest * self._error(pull / largest) if largest > 0 else self._error(pull)
+
+    def _error(self, pull: Floats) -> float:
         if self.cells is not None:
             assert self.units is not None
             totals = np.zeros((self.cells.n, 1))

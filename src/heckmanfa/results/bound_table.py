@@ -102,7 +102,7 @@ class BoundRow:
     def is_beyond(self) -> bool:
         """Whether the model's estimate is outside the interval of the bounds."""
         estimate, (low, high) = self.model[0], self.interval
-        return not math.isnan(estimate) and not low <= estimate <= high
+        return estimate < low or estimate > high
 
 
 @dataclass(frozen=True, repr=False, eq=False)

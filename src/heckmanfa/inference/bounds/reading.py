@@ -34,6 +34,7 @@ _SHOWN = 6
 
 CLUSTERS = instead("groups", option("cluster"))
 """what names the clusters"""
+_ALONE = "A group of a single row, or cluster, has no standard errors and no interval."
 OUTCOME = "the outcome"
 """what an outcome without a name is called"""
 
@@ -85,10 +86,13 @@ class Read:
         told: int = 0,
     ) -> Bounds:
         """Return a report of bounds; ``observed`` says whether the range is."""
-        notes = dict.fromkeys((*notes, *self.notes, *self.reference.notes()))
+        rows = tuple(rows)
+        alone = any(np.isfinite(row.bounds[0]) and np.isnan(row.errors[0]) for row in rows)
+        notes = (*notes, *self.notes, *[_ALONE] * alone, *self.reference.notes())
+        notes = dict.fromkeys(notes)
         counts = self.count()
         return Bounds(
-            *(title, tuple(rows), conf_level, counts, span, observed, (*notes,)),
+            *(title, rows, conf_level, counts, span, observed, (*notes,)),
             outcome=self.name,
             told=told,
         )

@@ -89,6 +89,8 @@ def quantile(
         values, errors = (ends[0].value, ends[1].value), (ends[0].std_error, ends[1].std_error)
         seen = SeenRows(rows.outcome, rows.seen, rows.weight * rows.seen)
         known = quantile_ends(seen, inside, float(q), span, found.sampling)[0].value
+        if inside is not None and found.sampling.n_draws(inside) < 2:
+            errors = math.nan, math.nan
         reach = interval(values, errors, level, found.reference)
         counts, group_said = found.count(inside), "" if by is None else by.said(place)
         lines.append(

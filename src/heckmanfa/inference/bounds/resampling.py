@@ -34,7 +34,8 @@ class Draws:
     @property
     def errors(self) -> Floats:
         """(q,) standard errors."""
-        return np.asarray(self.values.std(axis=0, ddof=1))
+        scale = np.abs(self.values).max() or 1.0
+        return np.asarray(scale * (self.values / scale).std(axis=0, ddof=1))
 
     @property
     def notes(self) -> list[str]:

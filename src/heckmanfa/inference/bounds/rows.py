@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -44,16 +44,33 @@ def row_of_ends(
     quantity: str,
     noun: str = "",
     assumption: str = NOTHING,
-    inside: Mask | None = None,
+    parts: Sequence[Mask] = (),
+    limits: Span = (-math.inf, math.inf),
     group: str = "",
     observed: float = math.nan,
 ) -> BoundRow:
-    """Return the row of a table of bounds, with standard errors and the interval."""
-    values, error = (ends.low.value, ends.high.value), read_rows.sampling.error
-    errors = error(ends.low.pull), error(ends.high.pull)
-    reach = interval(values, errors, conf_level, read_rows.reference)
-    counts = read_rows.count(inside)
+    """Return the row of a table of bounds, with standard errors and the interval.
+
+    ``parts`` are the groups that it is of, all rows by default, and ``limits`` are what the number
+    cannot be beyond, and its interval neither.
+    """
+    values = ends.low.value, ends.high.value
+    errors = errors_of(read_rows, ends, parts)
+    low, high = interval(values, errors, conf_level, read_rows.reference)
+    reach = (float(np.maximum(low, limits[0])), float(np.minimum(high, limits[1])))
+    counts = read_rows.count(np.any(parts, axis=0) if len(parts) else None)
     return BoundRow(quantity, assumption, values, errors, reach, counts, group, observed, noun=noun)
+
+
+def errors_of(read_rows: Read, ends: Ends, parts: Sequence[Mask]) -> tuple[float, float]:
+    """Return the standard errors of the ends of a number; NaN if one of its parts was drawn once.
+
+    A single row, or cluster, would seem to vary by nothing.
+    """
+    sampling = read_rows.sampling
+    if any(sampling.n_draws(part) < 2 for part in parts):
+        return math.nan, math.nan
+    return sampling.error(ends.low.pull), sampling.error(ends.high.pull)
 
 
 def seen_mean(rows: SeenRows, inside: Mask | None = None) -> float:
@@ -82,7 +99,8 @@ def mean_rows(
             quantity=quantity,
             noun=noun,
             assumption=relation or NOTHING,
-            inside=inside,
+            parts=() if inside is None else (inside,),
+            limits=span,
             group="" if groups is None else groups.said(place),
             observed=seen_mean(rows, inside),
         )
@@ -115,7 +133,8 @@ def difference_rows(
             quantity="difference",
             noun=f"the difference in {noun}",
             assumption=relation or NOTHING,
-            inside=inside | reference,
+            parts=(inside, reference),
+            limits=(span[0] - span[1], span[1] - span[0]),
             group=f"{groups.said(place)} less {groups.labels[base]}",
             observed=seen_mean(rows, inside) - seen_mean(rows, reference),
         )
@@ -131,6 +150,7 @@ def effect_row(read_rows: Read, treated: Mask, span: Span, conf_level: float) ->
         quantity="average effect",
         noun="the average effect of treatment on {outcome}",
         assumption=CHOICE,
+        limits=(span[0] - span[1], span[1] - span[0]),
         observed=seen_mean(rows, treated) - seen_mean(rows, ~treated),
     )
 

@@ -13,7 +13,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.cells import Cells, combinations, probability_bins
 from heckmanfa.inference.bounds.reading import Read, in_memory, one_of, read_conf_level
 from heckmanfa.inference.bounds.resampling import Draws, check_n_boot, resample
-from heckmanfa.inference.bounds.rows import read_given, read_treated, seen_mean
+from heckmanfa.inference.bounds.rows import errors_of, read_given, read_treated, seen_mean
 from heckmanfa.model.trimming import Direction, Trimmed, trim
 from heckmanfa.results.bound_table import TRIMMING, BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
@@ -130,7 +130,7 @@ def lee_row(
         _check_cells(cells, treated)
     trimmed = trim(rows, treated, codes, n_cells, direction)
     low, high = trimmed.ends
-    errors = found.sampling.error(low.pull), found.sampling.error(high.pull)
+    errors = errors_of(found, trimmed.ends, [rows.seen & side for side in (treated, ~treated)])
     drawn: Draws | None = None
     if n_boot:
 
@@ -153,7 +153,8 @@ def lee_row(
         noun=_NOUN,
         observed=seen_mean(rows, treated) - seen_mean(rows, ~treated),
     )
-    return row, [*_notes(trimmed, sides), *(drawn.notes if drawn else ())]
+    notes = _notes(trimmed, sides) + (drawn.notes if drawn else _alone(found, treated, cells))
+    return row, notes
 
 
 def _notes(trimmed: Trimmed, sides: tuple[str, str]) -> list[str]:
@@ -177,6 +178,21 @@ def _notes(trimmed: Trimmed, sides: tuple[str, str]) -> list[str]:
             "trimmed there. If that is more than chance, the bounds do not hold."
         )
     return notes
+
+
+def _alone(found: Read, treated: Mask, cells: Cells | None) -> list[str]:
+    """Say in how many cells formulas do not know how the outcomes of a group vary."""
+    if cells is None:
+        return []
+    seen, n_cells = found.rows.seen, len(cells.labels)
+    counts = np.bincount(2 * cells.codes[seen] + treated[seen], minlength=2 * n_cells)
+    n_alone = int((counts.reshape(n_cells, 2) == 1).any(axis=1).sum())
+    if not n_alone:
+        return []
+    return [
+        f"In {plural(n_alone, 'cell')} a group has a single outcome, which tells no variance: "
+        "standard errors are too small. Use coarser covariates, or a bootstrap."
+    ]
 
 
 def _check_seen(found: Read, treated: Mask) -> None:
