@@ -20,7 +20,7 @@ from heckmanfa.results.reports import Report
 from heckmanfa.text.labels import said
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import number, percent
+from heckmanfa.text.wording import capitalised, number, percent
 
 NOTHING, CHOICE, TRIMMING = "nothing", "any choice", "trimming"
 ASSUMPTIONS: Mapping[str, str] = {
@@ -129,6 +129,8 @@ class Bounds(Report):
     outcome: str = "the outcome"
     told: int = 0
     """the row that is told among the checks of a model"""
+    has_contrast: bool = False
+    """whether the last row is a difference that is told with it"""
 
     @property
     def assumptions(self) -> dict[str, str]:
@@ -277,13 +279,14 @@ class Bounds(Report):
     def findings(self) -> list[Fact]:
         """Return the bounds of one number as a fact about the model."""
         row = self.rows[self.told]
+        apart = self.rows[-1] if self.has_contrast else None
         low, high, estimate = (number(value, 3) for value in (*row.bounds, row.model[0]))
         n_rows, n_seen = row.counts
         return [
             tell(
                 None,
                 "without_model",
-                "caution" if row.is_beyond else "note",
+                "caution" if row.is_beyond or (apart and apart.is_beyond) else "note",
                 f"{low} to {high}",
                 case="" if estimate else "alone",
                 what=row.said(said(self.outcome)),
@@ -291,5 +294,12 @@ class Bounds(Report):
                 estimate=estimate,
                 gap=percent(1.0 - n_seen / n_rows, 0),
                 span=self._span_words(),
+                apart="" if apart is None else f" {self._apart(apart)}",
             )
         ]
+
+    def _apart(self, row: BoundRow) -> str:
+        """Say where a difference lies, and what the model says of it."""
+        what, estimate = capitalised(row.said(said(self.outcome))), number(row.model[0], 3)
+        model = f", and the model says {estimate}" if estimate else ""
+        return f"{what} ({row.group}) {row.between(row.bounds)}{model}."

@@ -46,8 +46,13 @@ def bounds_of_model(
     conf_level: float = 0.95,
     model: str = "the model",
     outcome_name: str = "",
+    contrast: tuple[int, str] | None = None,
 ) -> Bounds:
-    """Return bounds of the rows of a fit; see `Reported.bounds`."""
+    """Return bounds of the rows of a fit; see `Reported.bounds`.
+
+    Without groups, those of a ``contrast`` add their difference: a column of X that is 0 or 1, and
+    what the two are called.
+    """
     level = read_conf_level(conf_level)
     if isinstance(group, str) and fit.origin.design is not None:
         group = column_or_values(passed.X, group, "group", keep=True)
@@ -65,14 +70,17 @@ def bounds_of_model(
     lines: list[BoundRow] = []
     notes: list[str] = [] if told is not None else [why_not]
     for place, outcome in enumerate(outcomes):
-        own = None if told is None else told.of(place)
+        own, last = None if told is None else told.of(place), len(lines)
         lines += _lines(outcome, groups, level, own, notes)
-    first = outcomes[0]
+    first, apart = outcomes[0], None
+    if groups is None and contrast is not None:
+        apart = _apart(fit, rows, outcomes, contrast, level)
     named = outcome_name or outcome_of(fit)
     of_classes = first.quantity != "mean"
     what = "probability" if of_classes else "mean"
     several = "probabilities" if of_classes else "means"
     about = f"the {what}" if len(lines) == 1 else several
+    lines += [] if apart is None else [apart]
     result = replace(first.read, name=named).result(
         f"Bounds of {about} of {shown(named)}",
         lines,
@@ -82,16 +90,21 @@ def bounds_of_model(
         notes=notes,
     )
     # A page about an ordered outcome is about its highest class.
-    last = len(lines) - 1 if of_classes and groups is None else 0
-    return replace(result, model=model, told=last)
+    return replace(result, model=model, told=last, has_contrast=apart is not None)
 
 
-def bounds_or_none(fit: Fit, passed: PassedRows, model: str, outcome: str = "") -> Bounds | None:
+def bounds_or_none(
+    fit: Fit,
+    passed: PassedRows,
+    model: str,
+    outcome: str = "",
+    contrast: tuple[int, str] | None = None,
+) -> Bounds | None:
     """Return bounds of the rows of a fit, None where there are none to show."""
     if fit.probit is None or fit.family.sees_everyone:
         return None
     try:
-        return bounds_of_model(fit, passed, model=model, outcome_name=outcome)
+        return bounds_of_model(fit, passed, model=model, outcome_name=outcome, contrast=contrast)
     except HeckmanfaError:
         return None
 
@@ -162,6 +175,30 @@ def _lines(
             yield from _trimmed(outcome, groups, level, notes)
     for place, row in enumerate(means):
         yield row if told is None else replace(row, model=told.mean(place))
+
+
+def _apart(
+    fit: Fit,
+    rows: ArrayRows,
+    outcomes: Sequence[_Outcome],
+    contrast: tuple[int, str],
+    level: float,
+) -> BoundRow | None:
+    """Return the bounds of the difference of two groups, of the highest class if there are some.
+
+    None if the rows of the fit do not have both groups.
+    """
+    column, said = contrast
+    used = np.asarray(host(rows.used), dtype=bool)
+    values = host(rows.source.take(0, len(used), [column]))[used, 0]
+    second = values == 1.0
+    if not (second | (values == 0.0)).all() or second.all() or not second.any():
+        return None
+    groups, outcome = Groups(second.astype(np.intp), ("0", "1")), outcomes[-1]
+    told, _ = _model_says(fit, rows, groups, len(outcomes), level)
+    (row,) = difference_rows(outcome.read, outcome.span, groups, 0, level, noun=outcome.noun)
+    known = row.model if told is None else told.of(len(outcomes) - 1).difference(1, 0)
+    return replace(row, quantity=_less(outcome.quantity), group=said, model=known)
 
 
 def _less(quantity: str) -> str:
