@@ -14,7 +14,7 @@ from heckmanfa import __version__
 from heckmanfa.analysis.raw_columns import RawTable, read_raw
 from heckmanfa.analysis.request import Question, question_of, references_in, split_names
 from heckmanfa.cli.answer_json import plain
-from heckmanfa.cli.commands import BoundsOptions
+from heckmanfa.cli.bounds_options import BoundsOptions
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.outputs import Place, check_ending, check_format, ending_of, outputs
 from heckmanfa.errors import InputError
