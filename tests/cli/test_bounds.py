@@ -69,6 +69,12 @@ CASES = {
     "--features exper,town --range -3 4": lambda f: bounds.projection(
         dummies(whole(f)), whole(f)["lwage"], y_range=RANGE
     ),
+    "--features town --reference town=small": lambda f: bounds.projection(
+        pd.DataFrame(
+            {f"town[{name}]": (f["town"] == name).astype(float) for name in ("country", "large")}
+        ),
+        f["lwage"],
+    ),
     "--treated trained --range -3 4": lambda f: bounds.effect(
         f["lwage"], trained(f), y_range=RANGE
     ),
@@ -123,6 +129,7 @@ def test_numbers_are_those_of_the_function(shell, women, words):
     )
     if "group" in numbers:
         assert table["group"].tolist() == numbers["group"].tolist()
+    assert table["quantity"].tolist() == numbers["quantity"].tolist()
     assert found["sentences"] == expected.sentences
     assert found["assumptions"] == expected.assumptions
     assert found["outcome"] == "lwage"

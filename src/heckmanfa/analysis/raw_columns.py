@@ -37,6 +37,9 @@ from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
 
+# More different texts are not classes.
+_MANY = 20
+
 
 @dataclass(frozen=True, eq=False)
 class RawTable:
@@ -59,7 +62,7 @@ class RawTable:
         series = self.frame[name]
         if is_text(series):
             counts, texts = count_texts(series)
-            if counts and len(texts) == len(counts):
+            if counts and len(texts) == len(counts) <= _MANY:
                 known = [text for text in texts if text.lower() in TRUE_WORDS]
                 first = min(known or texts)
                 raise InputError(
