@@ -19,6 +19,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.survey import SurveyDesign
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
+from heckmanfa.text.option_words import option
 from heckmanfa.text.wording import number, p_equals
 
 FEW_CLUSTERS = 40
@@ -176,7 +177,7 @@ class NullDistribution:
 def check_level(conf_level: float) -> None:
     """Raise an error unless this is a valid confidence level."""
     if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
-        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
+        raise InputError(f"{option('conf_level')} must lie between 0 and 1; got {conf_level!r}")
 
 
 def tails(conf_level: float) -> Floats:
