@@ -347,7 +347,7 @@ def _check_clusters(question: Question) -> None:
     if len(names) > MOST_CLUSTERINGS:
         raise InputError(
             f"{option('cluster')} names {len(names)} columns, and errors are clustered by one or "
-            "two: make a column that has a label for each combination"
+            "two: name those; of clusters that lie within others, the larger ones"
         )
     if len({*names}) < len(names):
         raise InputError(f"{option('cluster')} names {quoted(names[0])} twice: name it once")
