@@ -242,7 +242,7 @@ def test_the_formulas_are_those_of_the_package():
         assert robust_model.fit(X, y, groups=groups).mean_ == pytest.approx(1.0, abs=1.0)
 
 
-CHOSEN = "plain"
+CHOSEN = "hc3 t"
 
 
 def test_shares_of_every_candidate():

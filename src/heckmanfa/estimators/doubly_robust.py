@@ -13,6 +13,7 @@ from heckmanfa.data.columns.features import FeatureTable, linear, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Matrix
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import AllObservedWarning, InputError, warn
 from heckmanfa.estimators.baselines import ObservedRegressor, RowsRead
 from heckmanfa.estimators.weighted import Weighing
@@ -122,7 +123,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
         random_state: Any = None,
         clip: float = 50.0,
         trim: float | None = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         categorical_features: Any = "from_dtype",
@@ -161,7 +162,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
             *(on_host(X), on_host(y), on_host(selected), on_host(sample_weight)),
             self.selection_features,
             groups=on_host(groups),
-            sampling=self.weight_kind == "sampling",
+            sampling=self._sampling,
             everywhere=True,
             also=() if self.over is None else [self.over],
             formulas=origin,
@@ -210,7 +211,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
         overlap = pseudo.overlap
         return {
             **read.attributes(prediction),
-            "_estimates": self._estimated(terms, solved.values, solved.covariance, kind, scored),
+            "_estimates": self._estimated(terms, solved.values, solved.uncertainty, kind, scored),
             "_overlap": overlap,
             "_reference": groups.names[0] if groups.names else "",
             "dropped_features_": read.columns.names_of(dropped),
@@ -235,8 +236,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
             )
             return Pseudo(rows.outcome, np.ones(len(rows.outcome), dtype=bool), None)
         expected, chance = cross.predict(rows, generator(self.random_state))
-        sampling = self.weight_kind == "sampling"
-        return Pseudo.of(rows, expected, chance, self._bounds, sampling=sampling)
+        return Pseudo.of(rows, expected, chance, self._bounds, sampling=self._sampling)
 
     def _groups(self, read: RowsRead, over: Any, features: Floats) -> GroupMeans:
         """Return who is in which group of the column ``over``."""

@@ -25,13 +25,14 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.data.rows import Rows, one_blas_thread
+from heckmanfa.data.survey import Survey, kind_of_covariance, linearized_design
 from heckmanfa.errors import AllObservedWarning, InputError, warn
 from heckmanfa.estimators.baselines import LinearRegressor, RowsRead
 from heckmanfa.estimators.fitting import publish, warn_of_few_clusters
 from heckmanfa.estimators.formulas import FormulaModel
 from heckmanfa.fit import Origin
 from heckmanfa.inference.rows_of_fit import weight_column_of
-from heckmanfa.model.covariance import CovarianceKind, count_clusters
+from heckmanfa.model.covariance import CovarianceKind, count_clusters, seen_cells
 from heckmanfa.model.equations import Selection, fit_selection
 from heckmanfa.model.inverse_probabilities import (
     Bounds,
@@ -40,7 +41,7 @@ from heckmanfa.model.inverse_probabilities import (
     measure_overlap,
     weighted_covariance,
 )
-from heckmanfa.model.two_step import fit_least_squares
+from heckmanfa.model.leverage import Uncertainty, least_squares_covariance
 from heckmanfa.model.unit_totals import check_counts
 from heckmanfa.results.diagnostics import outside
 from heckmanfa.results.distribution import Wald
@@ -65,7 +66,7 @@ class Weighing(FormulaModel):
 
     clip: float
     trim: float | None
-    cov_type: CovType | None
+    cov_type: CovType | Survey | None
     weight_kind: WeightKind
     row_counts_: dict[str, int]
     _estimates: PlainEstimates
@@ -112,6 +113,8 @@ class Weighing(FormulaModel):
     ) -> None:
         origin = None
         if design is not None:
+            if isinstance(self.cov_type, Survey):
+                weight_column = self.cov_type.weights
             names = weight_column, group_column, group_columns
             origin = Origin(rows[2] is not None, design.without_data(), *names)
         with one_blas_thread(), explain_lost(None if design is None else design.lost):
@@ -221,24 +224,38 @@ class Weighing(FormulaModel):
 
     def _kind(self, read: RowsRead) -> CovarianceKind:
         """Return which covariance to estimate."""
-        cluster: CovType = "cluster" if self.cov_type == "cluster" else "robust"
-        return CovarianceKind(cluster, self.weight_kind == "sampling", read.sample.cells)
+        kind: CovType = kind_of_covariance(self.cov_type) or "robust"
+        return CovarianceKind(kind, self._sampling, read.sample.cells)
+
+    @property
+    def _sampling(self) -> bool:
+        """Whether weights are sampling weights, as those of a survey are."""
+        return isinstance(self.cov_type, Survey) or self.weight_kind == "sampling"
 
     def _estimated(
-        self, terms: Any, values: Floats, covariance: Floats, kind: CovarianceKind, rows: Rows
+        self, terms: Any, values: Floats, known: Uncertainty, kind: CovarianceKind, rows: Rows
     ) -> PlainEstimates:
         """Return estimates from these rows, and warn of few clusters."""
-        n_clusters = None
-        if kind.cells is not None:
-            n_clusters = check_counts(count_clusters(rows, kind.cells))
-        warn_of_few_clusters(n_clusters)
+        n_clusters, design = None, None
+        counts: tuple[int, ...] = ()
+        if kind.cov_type == "survey":
+            assert kind.cells is not None
+            design = linearized_design(kind.cells, seen_cells(rows, kind.cells))
+        elif kind.cells is not None:
+            clusters = count_clusters(rows, kind.cells)
+            n_clusters = check_counts(clusters)
+            counts = clusters if len(clusters) > 1 else ()
+        warn_of_few_clusters(n_clusters, counts)
         return PlainEstimates(
             terms=tuple(terms),
             values=values,
-            covariance=covariance,
+            covariance=known.covariance,
             cov_type=kind.cov_type,
             n_clusters=n_clusters,
-            weights=self.weight_kind if rows.weighted else "",
+            weights=("sampling" if kind.sampling else "frequency") if rows.weighted else "",
+            df=known.df,
+            cluster_counts=counts,
+            design=design,
         )
 
 
@@ -331,7 +348,7 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         *,
         clip: float = 50.0,
         trim: float | None = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
@@ -368,7 +385,7 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         read = self._read(
             *(X, y, selected, on_host(sample_weight), self.selection_features),
             groups=on_host(groups),
-            sampling=self.weight_kind == "sampling",
+            sampling=self._sampling,
             formulas=origin,
         )
         if read.sample.all_selected:
@@ -385,9 +402,9 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         weighted = WeightedRows(fitted.rows, probit, bounds)
         regression = self._regress(read, weighted, prediction, probit.features)
         values = np.append(regression.solved.coef, probit.coef)
-        covariance = np.full((len(values), len(values)), np.nan)
+        known = Uncertainty.unknown(len(values))
         if not regression.solved.underdetermined:
-            covariance = weighted_covariance(
+            known = weighted_covariance(
                 *(fitted.rows, probit, bounds, regression.moments, regression.prediction),
                 *(regression.solved.coef, kind),
             )
@@ -399,7 +416,7 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         selection_coef[list(probit.features)] = probit.coef[1:]
         return {
             **regression.attributes(),
-            "_estimates": self._estimated(terms, values, covariance, kind, fitted.rows),
+            "_estimates": self._estimated(terms, values, known, kind, fitted.rows),
             "_overlap": overlap,
             "selection_coef_": selection_coef,
             "selection_intercept_": float(probit.coef[0]),
@@ -419,11 +436,15 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         )
         rows, kind = read.sample.rows, self._kind(read)
         regression = self._regress(read, rows, read.prediction)
-        solved = fit_least_squares(regression.moments, regression.prediction, kind, rows)
+        solved = regression.solved
+        known = Uncertainty.unknown(len(solved.coef))
+        if not solved.underdetermined:
+            fitted = regression.moments, regression.prediction, solved.coef
+            known = least_squares_covariance(rows, *fitted, kind)
         terms = read.terms("prediction", regression.prediction)
         return {
             **regression.attributes(),
-            "_estimates": self._estimated(terms, solved.coef, solved.covariance, kind, rows),
+            "_estimates": self._estimated(terms, solved.coef, known, kind, rows),
             "_overlap": None,
             "selection_coef_": np.zeros(read.table.shape[1]),
             "selection_intercept_": float("inf"),
