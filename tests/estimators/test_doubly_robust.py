@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVC
+from tests.leaving_out import effective, left_out
 
 from heckmanfa import DoublyRobust, InverseProbabilityWeighted, NaiveOLS, save, scan_parquet
 from heckmanfa.errors import (
@@ -115,20 +117,25 @@ def test_estimates_and_errors_are_those_of_the_influence_functions(kind):
     ]
     assert model.mean_ == pytest.approx(means[0])
 
-    influence = [
-        np.where(who, psi - mean, 0.0) / count[who].sum()
-        for who, mean in zip((one | True, ~one, one), means, strict=True)
-    ]
-    influence.append(influence[2] - influence[1])
-    inverse = np.linalg.inv(W.T @ (W * count[:, None]))
-    influence = np.column_stack([*influence, (W * (psi - W @ beta)[:, None]) @ inverse])
-    if groups is not None:
-        totals = pd.DataFrame(influence).groupby(groups).sum().to_numpy()
-        expected = totals.T @ totals * 60 / 59
-    else:
-        power, size = (2, n) if kind == "sampling" else (1, count.sum())
-        expected = (influence * count[:, None] ** power).T @ influence * size / (size - 1)
+    # What a row or a cluster adds is how far each regression moves without it.
+    units = np.arange(n) if groups is None else groups
+    frequency = kind == "frequency"
+    given_weight, copies = (np.ones(n), count) if frequency else (count, None)
+    pulls = []
+    for design, member in [(np.ones((n, 1)), who) for who in (one | True, ~one, one)] + [
+        (W, one | True)
+    ]:
+        moves = left_out(design, given_weight * member, psi, units, copies)
+        square = (design * (count * member)[:, None]).T @ design
+        pulls.append(moves @ np.linalg.inv(square))
+    pulls.insert(3, pulls[2] - pulls[1])
+    pulls = np.column_stack(pulls)
+    size = count.sum() if frequency else len(pulls)
+    times = count if frequency else np.ones(len(pulls))
+    expected = (pulls * times[:, None]).T @ pulls * (size - 1) / size
     np.testing.assert_allclose(model.vcov(), expected, rtol=1e-8, atol=1e-14)
+    reach = student.ppf(0.975, effective(pulls, size - 1, times)) * table["std_error"]
+    np.testing.assert_allclose(table["ci_high"] - table["estimate"], reach, rtol=1e-8)
 
 
 def test_without_missing_outcomes_it_is_the_plain_mean_and_least_squares(frame, simulated):

@@ -235,7 +235,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
                 AllObservedWarning,
             )
             return Pseudo(rows.outcome, np.ones(len(rows.outcome), dtype=bool), None)
-        expected, chance = cross.predict(rows, generator(self.random_state))
+        expected, chance = cross.predict(rows, generator(self.random_state), read.sample.cells)
         return Pseudo.of(rows, expected, chance, self._bounds, sampling=self._sampling)
 
     def _groups(self, read: RowsRead, over: Any, features: Floats) -> GroupMeans:

@@ -1,7 +1,9 @@
 """Predictions of each row's outcome and selection by models that were fitted to other rows.
 
 A row's own error is then not in its prediction, so flexible models do not overfit into the
-estimates (Chernozhukov et al., 2018). Rows of one cluster stay in one fold.
+estimates (Chernozhukov et al., 2018). Rows of one cluster stay in one fold. With two clusterings,
+each has folds of its own, and a row is predicted from rows that are in another fold of both
+(Chiang, Kato, Ma and Sasaki, 2022).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.rows import ArrayRows, Block, Groups, Mask, Matrix, Rows, held
 from heckmanfa.errors import DroppedFeaturesWarning, InputError, TooFewRowsError
 from heckmanfa.model.equations import fit_selection
@@ -86,24 +89,34 @@ class CrossFit:
                     "ignore the weights. Use a model that takes them, or leave the weights out."
                 )
 
-    def predict(self, rows: KnownRows, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return each row's expected outcome and its chance to be selected, by other rows."""
-        folds = assign_folds(rows.selected, rows.group, self.n_folds, rng)
+    def predict(
+        self, rows: KnownRows, rng: np.random.Generator, cells: Cells | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return each row's expected outcome and its chance to be selected, by other rows.
+
+        ``cells`` are the units whose codes the rows have.
+        """
+        clusterings: list[Groups | None] = [rows.group]
+        if cells is not None and cells.ways:
+            clusterings = [codes[rows.group] for codes in cells.ways]
+        folds = np.column_stack(
+            [assign_folds(rows.selected, codes, self.n_folds, rng) for codes in clusterings]
+        )
         expected, chance = np.empty(len(folds)), np.empty(len(folds))
-        for fold in range(self.n_folds):
-            test = folds == fold
-            train = ~test
+        for fold in np.unique(folds, axis=0):
+            test, train = (folds == fold).all(axis=1), (folds != fold).all(axis=1)
             self._refuse_one_kind(rows.selected[train], fold)
             seen = train & rows.selected
             expected[test] = self._expected(rows, seen, test)
             chance[test] = self._chance(rows, train, test)
         return expected, chance
 
-    def _refuse_one_kind(self, selected: Mask, fold: int) -> None:
+    def _refuse_one_kind(self, selected: Mask, fold: NDArray[np.intp]) -> None:
         if selected.all() or not selected.any():
-            what = "no outcome is missing" if selected.all() else "no outcome is known"
+            what = "no outcome is missing" if selected.any() else "no outcome is known"
+            which = " and ".join(f"{place + 1}" for place in fold)
             raise TooFewRowsError(
-                f"{what} outside fold {fold + 1} of {self.n_folds}, so nothing can be learned "
+                f"{what} outside fold {which} of {self.n_folds}, so nothing can be learned "
                 "about who is selected. Use other folds or fewer clusters per fold "
                 f"({option('n_folds')}), or more rows."
             )

@@ -82,15 +82,14 @@ class Regressions:
             products.append(r[:, below[0]] * r[:, below[1]])
         return np.column_stack([scores, *products])
 
-    def of_units(self, sums: Floats) -> Floats:
-        """Return (I - H)^-1 times total scores, from sums over the rows of each unit."""
-        totals, place = sums[:, : self.width].copy(), self.width
+    def of_units(self, totals: Floats, products: Floats) -> Floats:
+        """Return (I - H)^-1 times total scores, with H from the sums of products of r."""
+        totals, place = totals.copy(), 0
         for own, size in zip(self.spans(self.first), self.sizes, strict=True):
             below = np.tril_indices(size)
-            left = np.zeros((len(sums), size, size))
-            left[:, below[0], below[1]] = left[:, below[1], below[0]] = -sums[
-                :, place : place + len(below[0])
-            ]
+            left = np.zeros((len(totals), size, size))
+            left[:, below[0], below[1]] = -products[:, place : place + len(below[0])]
+            left[:, below[1], below[0]] = left[:, below[0], below[1]]
             left += (1.0 + _LEAST) * np.eye(size)
             totals[:, own] = np.linalg.solve(left, totals[:, own, None])[:, :, 0]
             place += len(below[0])
@@ -132,10 +131,11 @@ def leveraged_sandwich(
         size = stacked.width + stacked.n_products
         sums, seen, _ = total_scores(rows, cells, stacked.to_sum, columns=columns, size=size)
 
-        def pulls(sums: Floats, n: int) -> Floats:
-            return (stacked.of_units(sums) @ bread.T) * shrink(n)
+        def pulls(totals: Floats, products: Floats, n: int) -> Floats:
+            return (stacked.of_units(totals, products) @ bread.T) * shrink(n)
 
-        parts = scaled_totals(cells, sums, seen, pulls)
+        totals, products = np.split(sums, [stacked.width], axis=1)
+        parts = scaled_totals(cells, totals, seen, products, pulls)
         covariance = sum_of_squares(parts)
         # Of two clusterings, the one that tells less; cells are part of both.
         df = np.min([_effective((u**2).sum(axis=0), (u**4).sum(axis=0)) for u in parts[:2]], axis=0)

@@ -18,11 +18,11 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.text.option_words import option
 
-Settle = Callable[[Floats, int], Floats]
-"""the totals of n units from sums over their rows"""
+Settle = Callable[[Floats, Floats, int], Floats]
+"""what n units count for, from their totals, (n, d), and other sums over their rows"""
 
 
-def _as_they_are(totals: Floats, n: int) -> Floats:
+def _as_they_are(totals: Floats, also: Floats, n: int) -> Floats:
     return totals
 
 
@@ -36,27 +36,39 @@ def squares_of_totals(cells: Cells, totals: Floats, seen: Mask) -> Floats:
 
 
 def scaled_totals(
-    cells: Cells, totals: Floats, seen: Mask, settle: Settle = _as_they_are
+    cells: Cells,
+    totals: Floats,
+    seen: Mask,
+    also: Floats | None = None,
+    settle: Settle = _as_they_are,
 ) -> list[Floats]:
     """Return what the middle is made of: the totals of units, times the root of their factor.
 
     There is one array for a survey and for one clustering. There are three for two clusterings:
-    those of each, and of their cells. ``settle`` makes the totals of the units of each from sums
-    over their rows.
+    those of each, and of their cells. ``settle`` may make other numbers of the totals, and of other
+    sums over the rows of each cell, ``also`` (n, m).
     """
+    also = np.zeros((len(totals), 0)) if also is None else also
     if cells.strata is not None:
-        return [_about_strata(cells, cells.strata, settle(totals, len(totals)))]
-    clusterings = [totals]
-    for codes in cells.ways:
-        sums = np.zeros((int(codes.max()) + 1, totals.shape[1]))
-        np.add.at(sums, codes, totals)
-        clusterings.append(sums)
+        about, factor = _about_strata(cells, cells.strata, totals)
+        return [settle(about, also, len(totals)) * factor[:, None]]
     numbers = [int(seen.sum()), *(len(np.unique(codes[seen])) for codes in cells.ways)]
     own, *ways = (
-        settle(sums, check_clusters(n)) * np.sqrt(n / (n - 1))
-        for sums, n in zip(clusterings, numbers, strict=True)
+        settle(*sums, check_clusters(n)) * np.sqrt(n / (n - 1))
+        for sums, n in zip(
+            [(totals, also), *((_summed(totals, way), _summed(also, way)) for way in cells.ways)],
+            numbers,
+            strict=True,
+        )
     )
     return [*ways, own]
+
+
+def _summed(of_cells: Floats, codes: Groups) -> Floats:
+    """Return the totals of clusters from those of their cells."""
+    sums = np.zeros((int(codes.max()) + 1, of_cells.shape[1]))
+    np.add.at(sums, codes, of_cells)
+    return sums
 
 
 def sum_of_squares(parts: Sequence[Floats]) -> Floats:
@@ -101,15 +113,13 @@ def without_negative(squares: Floats, scale: Floats) -> Floats:
     return symmetric(kept * np.outer(root, root))
 
 
-def _about_strata(cells: Cells, strata: Groups, totals: Floats) -> Floats:
-    """Return the totals of units about their stratum's mean, times root((1 - f) n / (n - 1)).
+def _about_strata(cells: Cells, strata: Groups, totals: Floats) -> tuple[Floats, Floats]:
+    """Return totals of units about their stratum's mean, and root((1 - f) n / (n - 1)) of each.
 
     A stratum of one unit adds nothing ("certainty"), or its square about the mean of all units.
     """
     counts = np.bincount(strata)
-    sums = np.zeros((len(counts), totals.shape[1]))
-    np.add.at(sums, strata, totals)
-    centre = sums / counts[:, None]
+    centre = _summed(totals, strata) / counts[:, None]
     factor = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0.0)
     if cells.single_psu == "centered":
         alone = counts == 1
@@ -117,4 +127,4 @@ def _about_strata(cells: Cells, strata: Groups, totals: Floats) -> Floats:
         factor[alone] = 1.0
     if cells.fraction is not None:
         factor = factor * (1.0 - cells.fraction)
-    return np.asarray((totals - centre[strata]) * np.sqrt(factor)[strata, None])
+    return totals - centre[strata], np.sqrt(factor)[strata]

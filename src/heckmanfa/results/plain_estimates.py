@@ -61,11 +61,11 @@ class PlainEstimates:
         known = [each.df for each in self.distributions if each.df is not None]
         if not known or np.isnan(known).any():
             return []
-        low, high = (f"{round(end):,}" for end in (min(known), max(known)))
+        ends = dict.fromkeys(f"{round(end):,}" for end in (min(known), max(known)))
         made = f"With {self.units.units}, tests" if self.units.df is not None else "Tests"
         return [
             f"{made} and intervals use t distributions with the effective degrees of freedom of "
-            f"each estimate, {low} to {high}, and joint tests F with the fewest of theirs."
+            f"each estimate, {' to '.join(ends)}, and joint tests F with the fewest of theirs."
         ]
 
     def tidy(self, conf_level: float) -> pd.DataFrame:
