@@ -331,6 +331,8 @@ def test_chances_of_zero_are_capped_and_counted():
     X, y = draw(300, 0)
     model = DoublyRobust(selection_model=Zero(), random_state=0).fit(X, y)
     assert model.n_clipped_ == (~np.isnan(y)).sum()
+    assert model.max_weight_ == np.inf
+    assert "infinite" in str(model.summary())
     assert np.isfinite(model.tidy()["std_error"]).all()
     assert "100.0% of the weight" in str(model.diagnostics())
 
@@ -343,6 +345,50 @@ class Broken(Outcome):
         return np.full(len(X), np.nan)
 
 
+class Short(Outcome):
+    def predict(self, X):
+        return np.zeros(len(X) - 1)
+
+
+class Raising(Outcome):
+    def fit(self, X, y, sample_weight=None):
+        raise RuntimeError("no luck")
+
+
+class OneClass(Selection):
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.array([0])
+        return self
+
+    def predict_proba(self, X):
+        return np.ones((len(X), 1))
+
+
+class Beyond(Selection):
+    def predict_proba(self, X):
+        return np.tile([-1.0, 2.0], (len(X), 1))
+
+
+class Reversed(Selection):
+    """The same chances with the classes in another order."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.array([1, 0])
+        return self
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+def test_the_order_of_the_classes_does_not_matter():
+    X, y = draw(300, 0)
+    first, second = (
+        DoublyRobust(outcome_model=Outcome(), selection_model=kind()).fit(X, y).mean_
+        for kind in (Selection, Reversed)
+    )
+    assert first == second
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -352,6 +398,10 @@ class Broken(Outcome):
         ({"outcome_model": "forest"}, "outcome_model"),
         ({"outcome_model": Broken()}, "outcome_model predicts .* not finite"),
         ({"outcome_model": KNeighborsRegressor(900)}, "outcome_model cannot be fitted"),
+        ({"outcome_model": Short()}, "outcome_model predicts 159 values for 160 rows"),
+        ({"outcome_model": Raising()}, "outcome_model cannot be fitted to a fold: no luck"),
+        ({"selection_model": OneClass()}, r"selection_model .* the classes \[0\]"),
+        ({"selection_model": Beyond()}, r"160 probabilities outside of \[0, 1\]"),
         ({"n_folds": 1}, "n_folds"),
         ({"trim": 0.5}, "trim"),
         ({"cov_type": "classical"}, "no classical covariance"),
@@ -364,6 +414,15 @@ class Broken(Outcome):
 def test_what_cannot_be_used_is_refused_by_name(options, match, frame, simulated):
     with pytest.raises(InputError, match=match):
         DoublyRobust(**options).fit(frame, simulated.y)
+
+
+def test_groups_of_one_level_and_levels_that_decide_selection_are_refused(frame, simulated):
+    with pytest.raises(InputError, match=r"over names 'all', which has a single value"):
+        DoublyRobust(["age"], over="all").fit(frame.assign(all="a"), simulated.y)
+    first = np.arange(800) == np.flatnonzero(simulated.selected)[0]
+    rare = frame.assign(rare=np.where(first, "x", "y"))
+    with pytest.raises(SeparationError, match="or pass a selection_model whose chances stay"):
+        DoublyRobust(["age"], over="rare", random_state=0).fit(rare, simulated.y)
 
 
 def test_weights_that_a_model_would_ignore_are_refused(frame, simulated):

@@ -267,6 +267,17 @@ def test_a_trim_that_leaves_no_row_is_refused():
         InverseProbabilityWeighted(trim=0.4).fit(X, y)
 
 
+def test_a_trim_that_leaves_too_few_rows_says_how_many():
+    rng = np.random.default_rng(0)
+    # Chances are 2/50 and 4/50.
+    X = np.column_stack([np.repeat([1.0, 0.0], 50), rng.normal(size=(100, 2))])
+    y = np.full(100, np.nan)
+    y[[3, 7, 51, 60, 70, 80]] = rng.normal(size=6)
+    model = InverseProbabilityWeighted(selection_features=[0], trim=0.06)
+    with pytest.raises(InputError, match="leaves 4 rows with an outcome, too few for 4 coef"):
+        model.fit(X, y)
+
+
 def test_few_rows_with_most_of_the_weight_are_a_problem():
     rng = np.random.default_rng(3)
     x = rng.normal(size=1500)

@@ -257,6 +257,11 @@ class DoublyRobust(Weighing, ObservedRegressor):
                 )
             names = [f"{name}[{value:g}]" for value in found]
             return GroupMeans(tuple(names), tuple(values == value for value in found))
+        if len(levels) < 2:
+            raise InputError(
+                f"{option('over')} names {quoted(name)}, which has a single value: there are no "
+                "groups to compare"
+            )
         members = [features[:, place] == 1.0 for place in over]
         first = ~np.any(members, axis=0) if members else np.ones(len(features), dtype=bool)
         names = [f"{name}[{level}]" for level in levels]

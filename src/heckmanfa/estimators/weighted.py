@@ -55,6 +55,7 @@ from heckmanfa.results.plain_estimates import PlainEstimates
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary
 from heckmanfa.text.option_types import CovType, OnProblem, WeightKind
+from heckmanfa.text.wording import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -393,12 +394,13 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         read, fitted = self._select(read, design)
         probit, bounds, kind = fitted.probit, self._bounds, self._kind(read)
         overlap = measure_overlap(fitted.rows, probit, bounds, sampling=kind.sampling)
-        if not overlap.n_rows:
-            raise InputError(
-                f"trim={self.trim} leaves no row: the largest probability of selection is "
-                f"{overlap.highest:.3g}. Lower it."
-            )
         prediction = [column for column in read.prediction if column not in fitted.separating]
+        if overlap.n_dropped and overlap.n_rows <= len(prediction) + 1:
+            left = plural(round(overlap.n_rows), "row") if overlap.n_rows else "no row"
+            raise InputError(
+                f"trim={self.trim} leaves {left} with an outcome, too few for "
+                f"{plural(len(prediction) + 1, 'coefficient')}. Lower it."
+            )
         weighted = WeightedRows(fitted.rows, probit, bounds)
         regression = self._regress(read, weighted, prediction, probit.features)
         values = np.append(regression.solved.coef, probit.coef)

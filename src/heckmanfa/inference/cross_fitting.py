@@ -9,8 +9,8 @@ each has folds of its own, and a row is predicted from rows that are in another 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,11 +22,19 @@ from sklearn.utils.validation import has_fit_parameter
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.rows import ArrayRows, Block, Groups, Mask, Matrix, Rows, held
-from heckmanfa.errors import DroppedFeaturesWarning, InputError, TooFewRowsError
+from heckmanfa.errors import DroppedFeaturesWarning, HeckmanfaError, InputError, TooFewRowsError
 from heckmanfa.model.equations import fit_selection
 from heckmanfa.model.moments import gather_moments
+from heckmanfa.model.separation import SELECTION
 from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.text.option_words import option
+
+_ROUNDING = 1e-9
+"""how far beyond 0 and 1 a probability may be"""
+_SEPARATED = replace(
+    SELECTION,
+    otherwise="pass a selection_model whose chances stay above zero, such as LogisticRegression()",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +131,12 @@ class CrossFit:
 
     def _expected(self, rows: KnownRows, seen: Mask, test: Mask) -> Floats:
         model = LeastSquares() if self.outcome_model is None else clone(self.outcome_model)
-        return _guarded(
-            "outcome_model",
-            lambda: model.fit(
-                rows.features[seen], rows.outcome[seen], **rows.weights_of(seen)
-            ).predict(rows.features[test]),
-        )
+
+        def expected() -> Any:
+            model.fit(rows.features[seen], rows.outcome[seen], **rows.weights_of(seen))
+            return model.predict(rows.features[test])
+
+        return _guarded("outcome_model", expected, test)
 
     def _chance(self, rows: KnownRows, train: Mask, test: Mask) -> Floats:
         model = self.selection_model
@@ -138,19 +146,39 @@ class CrossFit:
             model.fit(
                 rows.features[train], rows.selected[train].astype(int), **rows.weights_of(train)
             )
-            return np.asarray(model.predict_proba(rows.features[test]))[:, -1]
+            both = np.asarray(model.predict_proba(rows.features[test]))
+            classes = np.asarray(model.classes_).tolist()
+            if 1 not in classes or both.ndim != 2 or both.shape[1] != len(classes):
+                raise ValueError(
+                    f"it has the classes {classes} and probabilities of shape {both.shape}, and "
+                    "needs those of 0 and 1"
+                )
+            return both[:, classes.index(1)]
 
-        return np.clip(_guarded("selection_model", chances), 0.0, 1.0)
+        chance = _guarded("selection_model", chances, test)
+        n_bad = int(np.count_nonzero((chance < -_ROUNDING) | (chance > 1.0 + _ROUNDING)))
+        if n_bad:
+            raise InputError(
+                f"selection_model predicts {n_bad:,} probabilities outside of [0, 1]; use another "
+                "model"
+            )
+        return np.clip(chance, 0.0, 1.0)
 
 
-def _guarded(name: str, predict: Any) -> Floats:
+def _guarded(name: str, predict: Callable[[], Any], test: Mask) -> Floats:
     """Return predictions of a user's model; say whose they are if they fail."""
     try:
         values = np.asarray(predict(), dtype=np.float64).reshape(-1)
-    except InputError:
+    except (HeckmanfaError, MemoryError):
         raise
-    except (ValueError, TypeError, IndexError) as error:
-        raise InputError(f"{name} cannot be fitted to a fold: {error}") from error
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise InputError(f"{name} cannot be fitted to a fold: {why}") from error
+    n = int(np.count_nonzero(test))
+    if len(values) != n:
+        raise InputError(
+            f"{name} predicts {len(values):,} values for {n:,} rows; use another model"
+        )
     n_bad = int(np.count_nonzero(~np.isfinite(values)))
     if n_bad:
         raise InputError(f"{name} predicts {n_bad:,} values that are not finite; use another model")
@@ -199,6 +227,8 @@ class LeastSquares:
 class ProbitModel:
     """The package's probit on all features but collinear ones, which change no probability."""
 
+    classes_ = (0, 1)
+
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = labels
 
@@ -208,7 +238,9 @@ class ProbitModel:
         rows = ArrayRows(Matrix(X), np.zeros(len(chosen)), chosen, sample_weight)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DroppedFeaturesWarning)
-            selection = fit_selection(rows, range(X.shape[1]), self.labels, on_collinear="drop")
+            selection = fit_selection(
+                rows, range(X.shape[1]), self.labels, on_collinear="drop", words=_SEPARATED
+            )
         self.probit = selection.probit
         return self
 

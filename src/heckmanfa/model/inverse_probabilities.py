@@ -132,8 +132,8 @@ class WeightSums:
             all_mass[low].sum(),
         ]
         ends = lowest(log_probability[kept]), highest(log_probability[kept])
-        largest = float(before.max(initial=1.0))
-        return cls(np.array(sums, dtype=np.float64), largest, ends, np.array(cells))
+        largest = float("inf") if np.isneginf(log_probability).any() else before.max(initial=1.0)
+        return cls(np.array(sums, dtype=np.float64), float(largest), ends, np.array(cells))
 
     @staticmethod
     def merged(parts: list[WeightSums]) -> WeightSums:

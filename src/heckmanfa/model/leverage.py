@@ -69,8 +69,8 @@ class Regressions:
         for own, span in zip(self.spans(self.first), self.spans(), strict=True):
             h = np.sum(roots[:, span] ** 2, axis=1) * weight
             scores[:, own] /= (1.0 - h + _LEAST)[:, None]
-        u = (scores @ bread.T) * weight[:, None]
-        return scores, (float(count.sum()), count @ u**4)
+        squares = ((scores @ bread.T) * weight[:, None]) ** 2
+        return scores, (float(count.sum()), count @ squares**2)
 
     def to_sum(self, block: Block) -> Floats:
         """Return scores, and the products of r that H is the sum of."""
@@ -138,7 +138,8 @@ def leveraged_sandwich(
         parts = scaled_totals(cells, totals, seen, products, pulls)
         covariance = sum_of_squares(parts)
         # Of two clusterings, the one that tells less; cells are part of both.
-        df = np.min([_effective((u**2).sum(axis=0), (u**4).sum(axis=0)) for u in parts[:2]], axis=0)
+        squares = [part**2 for part in parts[:2]]
+        df = np.min([_effective(each.sum(axis=0), (each**2).sum(axis=0)) for each in squares], 0)
     else:
         middle, (n, fourth) = score_squares_and_sums(
             *(rows, kind, stacked.of_rows, bread, kind.sampling),
