@@ -351,6 +351,13 @@ def test_a_wald_test_is_the_quadratic_form_of_the_covariance(frame, simulated):
         few.wald_test("age = 0, exper = 0, kids = 0")
 
 
+def test_fewer_clusters_than_the_study_had_are_warned_of(frame, simulated):
+    model = InverseProbabilityWeighted(PREDICTION, cov_type="cluster")
+    model.fit(frame, simulated.y, groups=np.arange(800) % 20)
+    with pytest.warns(FewClustersWarning, match="rests on 19 clusters. With fewer than 20"):
+        model.fit(frame, simulated.y, groups=np.arange(800) % 19)
+
+
 def test_covariances_and_clusters_that_cannot_be_are_refused(frame, simulated):
     fit = InverseProbabilityWeighted
     with pytest.raises(InputError, match="no classical covariance"):

@@ -42,10 +42,15 @@ of slopes with "t" are still 3 to 4% wider than plain ones, as few rows carry th
 They hold 95.3 and 95.7%.
 
 Added afterwards: 1,000 samples of the package itself in the five designs that
-`test_weighting_coverage.py` lacks, which print the rest of the table of docs/weighting.md.
+`test_weighting_coverage.py` lacks, which print the rest of the table of docs/weighting.md. All hold
+94 to 97%. With the rare binary feature, `DoublyRobust` refuses 23% of the samples, and the weighted
+regression 4%: all of the few ones have an outcome, in the rows of some fold or in all, so the
+probit has no maximum. The candidates above did not tell, as their probit stops short of it.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -253,7 +258,6 @@ def test_the_formulas_are_those_of_the_package():
 
 
 CHOSEN, MISSED = "hc3 t", 1.05
-SLACK = 3 * np.sqrt(0.93 * 0.07 / 1000)
 
 
 def test_shares_of_every_candidate():
@@ -276,28 +280,25 @@ def test_shares_of_every_candidate():
 
 @pytest.mark.parametrize("design", ["20 clusters", *list(SIZES)[5:]])
 def test_the_package_holds_in_the_designs_that_break_others(design):
-    held, failed = [], 0
+    held, refused = {DoublyRobust: [], InverseProbabilityWeighted: []}, Counter()
     for number, seed in enumerate(np.random.SeedSequence([SEED, 2]).spawn(1000)):
         X, y, groups, truth = draw(design, np.random.default_rng(seed))
         options = {} if groups is None else {"cov_type": "cluster"}
-        try:
-            tables = [
-                DoublyRobust([0], n_folds=FOLDS, random_state=number, **options)
-                .fit(X, y, groups=groups)
-                .tidy()
-                .iloc[[0, 2]],
-                InverseProbabilityWeighted([0, 1, 2], **options)
-                .fit(X, y, groups=groups)
-                .tidy()
-                .iloc[[0, 1]],
-            ]
-        except SeparationError:
-            failed += 1
-            continue
-        table = pd.concat(tables)
-        held.append(table["ci_low"].le(truth) & table["ci_high"].ge(truth))
-    share = np.mean(held, axis=0)
-    print(f"\n{design}: {dict(zip(QUANTITIES, share.round(3), strict=True))}, {failed} failed")
-    assert failed < 20
-    # Three standard errors of 1,000 draws about the rule's ends.
-    assert ((share > 0.93 - SLACK) & (share < 0.97 + SLACK)).all()
+        models = (
+            DoublyRobust([0], n_folds=FOLDS, random_state=number, **options),
+            InverseProbabilityWeighted([0, 1, 2], **options),
+        )
+        for model, places, truths in zip(
+            models, ([0, 2], [0, 1]), (truth[:2], truth[2:]), strict=True
+        ):
+            try:
+                table = model.fit(X, y, groups=groups).tidy().iloc[places]
+            except SeparationError:
+                refused[type(model).__name__] += 1
+                continue
+            held[type(model)].append(table["ci_low"].le(truths) & table["ci_high"].ge(truths))
+    share = np.concatenate([np.mean(each, axis=0) for each in held.values()])
+    shares = ", ".join(f"{name} {one:.3f}" for name, one in zip(QUANTITIES, share, strict=True))
+    print(f"\n{design}: {shares}; refused {dict(refused)}")
+    assert not refused or design == "rare binary"
+    assert ((share > 0.93) & (share < 0.97)).all()

@@ -51,7 +51,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
         probit.
     n_folds : int
         Each row's outcome and chance are predicted by models fitted to the other folds. Clusters
-        are in one fold.
+        are in one fold. With two clusterings, each has so many folds, and models are fitted to the
+        rows that are in another fold of both: ``n_folds`` squared times.
     random_state : int, Generator, RandomState or None
         Who is in which fold.
     clip, trim, cov_type, weight_kind
@@ -75,7 +76,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
 
     Notes
     -----
-    Standard errors are those of influence functions. Linear coefficients describe the average
+    Standard errors are those of influence functions, which allow for leverage, and tests and
+    intervals use t, as in `InverseProbabilityWeighted`. Linear coefficients describe the average
     outcome of everyone even where it is not linear. A frequency weight of 2 counts a row twice in
     all sums, but both copies are in one fold. Rows must be in memory.
 

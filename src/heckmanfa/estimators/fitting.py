@@ -124,12 +124,14 @@ def fit_estimator(
     publish(estimator, attributes(fit))
 
 
-def warn_of_few_clusters(n_clusters: int | None, counts: tuple[int, ...] = ()) -> None:
+def warn_of_few_clusters(
+    n_clusters: int | None, counts: tuple[int, ...] = (), few: int = FEW_CLUSTERS
+) -> None:
     """Warn of a cluster covariance from few clusters; of two clusterings, ``counts`` has both."""
-    if n_clusters is not None and n_clusters < FEW_CLUSTERS:
+    if n_clusters is not None and n_clusters < few:
         n = clusters_text(n_clusters, counts)
         warn(
-            f"the covariance rests on {n} clusters. With fewer than {FEW_CLUSTERS}, standard "
+            f"the covariance rests on {n} clusters. With fewer than {few}, standard "
             "errors tend to be too small, and tests reject too often, even "
             f"with the {NullDistribution(n_clusters).name} distribution used here",
             FewClustersWarning,

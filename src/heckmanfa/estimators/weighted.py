@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
 
+_FEW_CLUSTERS = 20
+"""with as many, intervals that allow for leverage still hold (docs/weighting.md)"""
+
 
 class Weighing(FormulaModel):
     """Standard errors, tests and reports of a model that weighs by probabilities of selection."""
@@ -151,7 +154,8 @@ class Weighing(FormulaModel):
         -------
         DataFrame
             Columns equation, term, estimate, std_error, statistic, p_value, ci_low, ci_high, as in
-            `Heckman.tidy`. The statistic is z, or t(G - 1) with G clusters.
+            `Heckman.tidy`. The statistic is t, with the effective degrees of freedom of each
+            estimate, and at most those of its clusters or survey.
         """
         return self.estimates().tidy(conf_level)
 
@@ -166,7 +170,8 @@ class Weighing(FormulaModel):
         ----------
         hypothesis : str or array_like
             Such as ``"educ = exper"``. Plain names refer to the prediction equation, and others
-            begin with their equation: ``"selection.educ = 0"``.
+            begin with their equation: ``"selection.educ = 0"``. The test is F, with the fewest
+            effective degrees of freedom of the estimates that it is about.
         value : array_like, optional
             Right-hand sides for a matrix; zero by default.
         """
@@ -246,7 +251,7 @@ class Weighing(FormulaModel):
             clusters = count_clusters(rows, kind.cells)
             n_clusters = check_counts(clusters)
             counts = clusters if len(clusters) > 1 else ()
-        warn_of_few_clusters(n_clusters, counts)
+        warn_of_few_clusters(n_clusters, counts, _FEW_CLUSTERS)
         return PlainEstimates(
             terms=tuple(terms),
             values=values,
@@ -284,9 +289,10 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
     trim : float, optional
         Rows with a smaller probability of selection, between 0 and 0.5, are left out of the
         regression; the estimates are then about the others. They are counted in ``n_trimmed_``.
-    cov_type : {None, "robust", "cluster"}
-        The covariance of the estimates. It allows for estimated probabilities, and None is
-        "robust"; "cluster" needs ``groups``.
+    cov_type : {None, "robust", "cluster"} or Survey
+        The covariance of the estimates. It allows for estimated probabilities and for leverage, and
+        None is "robust"; "cluster" needs ``groups``, of one clustering or two. A
+        `heckmanfa.Survey` is as in `Heckman`, but has no replicate weights.
     weight_kind : {"frequency", "sampling"}
         As in `Heckman`.
     on_collinear, on_separation : {"error", "drop"}
@@ -313,8 +319,16 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
     of the regression. That the probabilities are estimated usually makes them smaller than if they
     were known. They take it as given which rows are capped or left out.
 
+    Residuals are divided by one less their leverage (HC3; CR3 for clusters and units of a survey),
+    since rows with large weights draw the fit to themselves. Tests and intervals use t with
+    effective degrees of freedom, 3 (sum u^2)^2 / sum u^4 for what each row or cluster adds to an
+    estimate, u: fewer where few of them carry it.
+
     References
     ----------
+    MacKinnon, J. G. and White, H. (1985). Some heteroskedasticity-consistent covariance matrix
+    estimators with improved finite sample properties. Journal of Econometrics 29, 305-325.
+
     Wooldridge, J. M. (2007). Inverse probability weighted estimation for general missing data
     problems. Journal of Econometrics 141, 1281-1301.
 
