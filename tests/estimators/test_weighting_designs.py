@@ -212,6 +212,9 @@ def test_formulas_files_and_saved_models_know_the_survey(kind, people, reloaded,
     assert found.score(people) == pytest.approx(
         model.score(people[X], people["y"], sample_weight=people["w"])
     )
+    # Columns of the design may be there, as in the rows that were fitted.
+    beside = people[[*X, *STRATIFIED.named]]
+    np.testing.assert_array_equal(model.predict(beside), model.predict(people[X]))
     if kind is InverseProbabilityWeighted:
         again = reloaded(model)
         assert str(again.summary()) == str(model.summary())
