@@ -241,7 +241,7 @@ def test_replicate_weights_are_refused(kind, people):
 
 
 @KINDS
-def test_two_clusterings_add_both_and_subtract_their_cells(kind, people):
+def test_two_clusterings_add_both_and_subtract_their_cells(kind, people, reloaded):
     groups = people[["village", "trade"]]
     both = fit(kind, people, groups=groups)
     cells = groups.to_numpy() @ [100, 1]
@@ -252,6 +252,8 @@ def test_two_clusterings_add_both_and_subtract_their_cells(kind, people):
     np.testing.assert_allclose(both.vcov(), first + second - third, rtol=1e-9)
     assert both.estimates().cluster_counts == (8, 15)
     assert "8 and 15 clusters" in str(both.summary())
+    if kind is InverseProbabilityWeighted:
+        assert str(reloaded(both).summary()) == str(both.summary())
     # At most t(7).
     table = both.tidy()
     reach = (table["ci_high"] - table["estimate"]) / table["std_error"]

@@ -260,7 +260,8 @@ class Weighing(FormulaModel):
             n_clusters=n_clusters,
             weights=("sampling" if kind.sampling else "frequency") if rows.weighted else "",
             df=known.df,
-            cluster_counts=counts,
+            n_first_clusters=counts[0] if counts else None,
+            n_second_clusters=counts[1] if counts else None,
             design=design,
         )
 

@@ -54,7 +54,7 @@ class Wald:
             return f"not tested: {self.note}"
         name = f"chi2({self.df})"
         if self.df_denominator is not None:
-            name = f"F({self.df}, {self.df_denominator:.6g})"
+            name = f"F({self.df}, {round(self.df_denominator, 1):.10g})"
         return f"{name} = {number(self.statistic)}, {p_equals(self.p_value)}"
 
 

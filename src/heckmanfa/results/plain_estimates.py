@@ -38,10 +38,18 @@ class PlainEstimates:
     """what the weights given were: "frequency", "sampling", or nothing"""
     df: Floats | None = None
     """(T,) effective degrees of freedom of each variance; None in files of earlier versions"""
-    cluster_counts: tuple[int, ...] = ()
-    """clusters of each clustering, if there are two"""
+    n_first_clusters: int | None = None
+    """of the first of two clusterings"""
+    n_second_clusters: int | None = None
     design: SurveyDesign | None = None
     """of a survey"""
+
+    @property
+    def cluster_counts(self) -> tuple[int, ...]:
+        """Clusters of each clustering, if there are two; empty otherwise."""
+        if self.n_first_clusters is None or self.n_second_clusters is None:
+            return ()
+        return self.n_first_clusters, self.n_second_clusters
 
     @property
     def units(self) -> NullDistribution:
