@@ -14,7 +14,7 @@ from tests.leaving_out import effective
 
 from heckmanfa import DoublyRobust, InverseProbabilityWeighted, Survey, scan
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, UnderdeterminedWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "weighting.json").read_text())
@@ -282,3 +282,42 @@ def test_no_row_is_predicted_by_a_model_that_saw_either_of_its_clusters():
     model = DoublyRobust([2], outcome_model=Remembering(), cov_type="cluster", random_state=0)
     model.fit(rows, y, groups=rows[:, :2])
     assert model.tidy()["std_error"].gt(0).all()
+
+
+# A row or a cluster alone. ------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("default::heckmanfa.errors.UnderdeterminedWarning")
+@pytest.mark.parametrize("groups", [None, "village", ["village", "trade"]])
+@pytest.mark.parametrize("kind", [InverseProbabilityWeighted, DoublyRobust])
+def test_what_a_single_row_or_cluster_determines_has_no_error(kind, groups, people):
+    first = people["y"].notna().idxmax()
+    alone = people["village"] == 3 if groups else people.index == first
+    rows = people[X].assign(alone=alone.astype(float))
+    # A shift of all outcomes may not turn up as noise.
+    y = people["y"] + 1e6
+    options = {} if groups is None else {"cov_type": "cluster"}
+    if kind is DoublyRobust:
+        options |= {"selection_model": Known(), "random_state": 0, "n_folds": 2}
+    model = kind(["a", "alone"], X, **options)
+    given = {} if groups is None else {"groups": people[groups]}
+    one = "cluster or sampling unit" if groups else "row"
+    with pytest.warns(UnderdeterminedWarning, match=f"single {one} determines 'alone'"):
+        model.fit(rows, y, **given)
+    table = model.tidy()
+    unknown = table["term"] == "alone"
+    assert unknown.sum() == 1
+    assert table.loc[unknown, "std_error"].isna().all()
+    assert table.loc[~unknown, ["std_error", "ci_low", "p_value"]].notna().all(axis=None)
+    assert "alone" in str(model.summary())
+    test = model.wald_test("alone = 0")
+    assert np.isnan(test.p_value)
+    assert "not known" in test.note
+    if groups is None:
+        # The other errors are those without the row.
+        without = kind(["a"], X, **options).fit(people[X].drop(index=first), y.drop(index=first))
+        if kind is InverseProbabilityWeighted:
+            found, expected = (
+                each.tidy().set_index("term")["std_error"]["a"].iloc[0] for each in (model, without)
+            )
+            assert found == pytest.approx(expected, rel=0.02)

@@ -16,7 +16,7 @@ from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.data.survey import Survey
 from heckmanfa.errors import AllObservedWarning, InputError, warn
 from heckmanfa.estimators.baselines import ObservedRegressor, RowsRead
-from heckmanfa.estimators.weighted import Weighing
+from heckmanfa.estimators.weighing import Weighing
 from heckmanfa.fit import Origin
 from heckmanfa.inference.cross_fitting import CrossFit, KnownRows
 from heckmanfa.inference.doubly_robust import GroupMeans, Pseudo, estimate

@@ -31,8 +31,8 @@ from heckmanfa.model.linalg import solve_upper, symmetric, with_constant
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.unit_totals import scaled_totals, sum_of_squares
 
-# A row that alone determines a coefficient has h = 1, and a residual of zero.
-_LEAST = 1e-11
+# A row or cluster that alone determines a coefficient has h = 1, and a residual of zero.
+_ALONE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,22 @@ class Regressions:
 
     def of_rows(
         self, block: Block, bread: Floats, sampling: bool
-    ) -> tuple[Floats, tuple[float, Floats]]:
-        """Return scores with residuals over 1 - h, the number of rows, and the sums of u^4."""
+    ) -> tuple[Floats, tuple[float, Floats, Floats]]:
+        """Return scores with residuals over 1 - h; the number of rows, sums of u^4, and `alone`."""
         scores, roots = np.split(self.scores(block), [self.width], axis=1)
         # A row of weight 2 is two rows, or one that stands for two.
         weight, count = np.ones((2, len(scores)))
         if block.weight is not None:
             weight, count = (block.weight, count) if sampling else (weight, block.weight)
+        alone = np.zeros(len(bread))
         for own, span in zip(self.spans(self.first), self.spans(), strict=True):
-            h = np.sum(roots[:, span] ** 2, axis=1) * weight
-            scores[:, own] /= (1.0 - h + _LEAST)[:, None]
+            r = roots[:, span] * np.sqrt(weight)[:, None]
+            left = 1.0 - np.sum(r**2, axis=1)
+            single = left < _ALONE
+            scores[:, own] *= (~single / np.where(single, 1.0, left))[:, None]
+            alone += _share(bread[:, own], r[single])
         squares = ((scores @ bread.T) * weight[:, None]) ** 2
-        return scores, (float(count.sum()), count @ squares**2)
+        return scores, (float(count.sum()), count @ squares**2, alone)
 
     def to_sum(self, block: Block) -> Floats:
         """Return scores, and the products of r that H is the sum of."""
@@ -82,18 +86,29 @@ class Regressions:
             products.append(r[:, below[0]] * r[:, below[1]])
         return np.column_stack([scores, *products])
 
-    def of_units(self, totals: Floats, products: Floats) -> Floats:
-        """Return (I - H)^-1 times total scores, with H from the sums of products of r."""
-        totals, place = totals.copy(), 0
+    def of_units(self, totals: Floats, products: Floats, bread: Floats) -> tuple[Floats, Floats]:
+        """Return (I - H)^-1 times total scores, H being made of products of r, and `alone`."""
+        totals, place, alone = totals.copy(), 0, np.zeros(len(bread))
         for own, size in zip(self.spans(self.first), self.sizes, strict=True):
             below = np.tril_indices(size)
             left = np.zeros((len(totals), size, size))
             left[:, below[0], below[1]] = -products[:, place : place + len(below[0])]
             left[:, below[1], below[0]] = left[:, below[0], below[1]]
-            left += (1.0 + _LEAST) * np.eye(size)
-            totals[:, own] = np.linalg.solve(left, totals[:, own, None])[:, :, 0]
+            # The trace of H is its largest eigenvalue or more.
+            suspect = np.einsum("gii->g", left) <= _ALONE - 1.0
+            left += np.eye(size)
+            values, vectors = np.linalg.eigh(left[suspect])
+            single = values < _ALONE
+            alone += _share(bread[:, own], np.swapaxes(vectors, 1, 2)[single])
+            scaled = vectors * (~single / np.where(single, 1.0, values))[:, None, :]
+            inverse = scaled @ np.swapaxes(vectors, 1, 2)
+            own_totals = totals[:, own, None]
+            settled = np.empty_like(own_totals)
+            settled[suspect] = inverse @ own_totals[suspect]
+            settled[~suspect] = np.linalg.solve(left[~suspect], own_totals[~suspect])
+            totals[:, own] = settled[:, :, 0]
             place += len(below[0])
-        return totals
+        return totals, alone
 
     @property
     def n_products(self) -> int:
@@ -101,12 +116,19 @@ class Regressions:
         return sum(size * (size + 1) // 2 for size in self.sizes)
 
 
+def _share(bread: Floats, directions: Floats) -> Floats:
+    """Return the squared share of each estimate that lies in directions, (k, size), added up."""
+    size = np.maximum(np.sum(bread**2, axis=1), np.finfo(float).tiny)
+    return np.asarray(np.sum((bread @ directions.T) ** 2, axis=1) / size)
+
+
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
     """The covariance of estimates, and how well it is known."""
 
     covariance: Floats
-    """(e, e)"""
+    """(e, e); NaN for an estimate that a single row or cluster determines, since it leaves no
+    residual there"""
     df: Floats
     """(e,) effective degrees of freedom of each variance"""
 
@@ -132,16 +154,19 @@ def leveraged_sandwich(
         sums, seen, _ = total_scores(rows, cells, stacked.to_sum, columns=columns, size=size)
 
         def pulls(totals: Floats, products: Floats, n: int) -> Floats:
-            return (stacked.of_units(totals, products) @ bread.T) * shrink(n)
+            settled, single = stacked.of_units(totals, products, bread)
+            alone[:] += single
+            return (settled @ bread.T) * shrink(n)
 
         totals, products = np.split(sums, [stacked.width], axis=1)
+        alone = np.zeros(len(bread))
         parts = scaled_totals(cells, totals, seen, products, pulls)
         covariance = sum_of_squares(parts)
         # Of two clusterings, the one that tells less; cells are part of both.
         squares = [part**2 for part in parts[:2]]
         df = np.min([_effective(each.sum(axis=0), (each**2).sum(axis=0)) for each in squares], 0)
     else:
-        middle, (n, fourth) = score_squares_and_sums(
+        middle, (n, fourth, alone) = score_squares_and_sums(
             *(rows, kind, stacked.of_rows, bread, kind.sampling),
             columns=columns,
             size=stacked.width,
@@ -150,7 +175,10 @@ def leveraged_sandwich(
         squares = np.diag(covariance) * ((n - 1.0) / n)
         df = np.minimum(_effective(squares, fourth), n - 1.0)
         covariance = covariance * np.outer(shrink(n), shrink(n))
-    return Uncertainty(symmetric(covariance), np.maximum(df, 1.0))
+    covariance = symmetric(covariance)
+    unknown = alone > _ALONE
+    covariance[unknown] = covariance[:, unknown] = np.nan
+    return Uncertainty(covariance, np.where(unknown, np.nan, np.maximum(df, 1.0)))
 
 
 def _effective(squares: Floats, fourth: Floats) -> Floats:
