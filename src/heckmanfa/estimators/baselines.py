@@ -33,7 +33,7 @@ from heckmanfa.data.sample import Sample, check_parameters, find_row_source, rea
 from heckmanfa.data.survey import Survey, kind_of_covariance
 from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import InputError, UnderdeterminedWarning, warn
-from heckmanfa.estimators.fitting import check_groups, publish
+from heckmanfa.estimators.fitting import check_groups, name_of, publish
 from heckmanfa.estimators.formulas import FormulaModel
 from heckmanfa.estimators.rows_elsewhere import map_rows
 from heckmanfa.estimators.scoring import ScoredModel, ScoredRegressor
@@ -54,14 +54,13 @@ class RowsRead:
     sample: Sample
     selection: list[int]
     prediction: list[int]
-    selected_given: bool
-    formulas: Origin | None = None
-    """the formulas that made the columns, without rows of data"""
+    origin: Origin
+    """how the rows were passed, with the formulas that made the columns, if there are any"""
 
     @property
     def counts(self) -> dict[str, int]:
         """Every row given, by status."""
-        design = None if self.formulas is None else self.formulas.design
+        design = self.origin.design
         counts = self.sample.row_counts
         return counts if design is None else counts | design.left_out
 
@@ -91,8 +90,8 @@ class RowsRead:
         support[list(prediction)] = True
         return {
             "_columns": columns,
-            "_selected_given": self.selected_given,
-            "_origin": self.formulas,
+            "_selected_given": self.origin.selected_given,
+            "_origin": self.origin,
             "_support": support,
             "support_": columns.of_x(support),
             "prediction_features_": columns.names_of(prediction),
@@ -113,7 +112,7 @@ class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
     _selected_given: bool
     """whether who is selected was passed to `fit`"""
     _origin: Origin | None = None
-    """the formulas of the fit, and where their data had its columns; None if there are none"""
+    """how the rows were passed, and the formulas of the fit; None in files of earlier versions"""
     row_counts_: dict[str, int]
     n_selected_: int
 
@@ -169,12 +168,16 @@ class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
             required=sorted({*wanted, *prediction}) if everywhere else None,
         )
         table, sample = settle_levels(table, sample, None if formulas else self.reference)
-        selected_given = selected is not None if source is None else source.has_selected
-        read = self._resolved(table, sample, selection_features, selected_given)
-        return replace(read, formulas=formulas)
+        if formulas is not None and formulas.design is not None:
+            origin = replace(formulas, outcome=formulas.design.outcome_text)
+        elif source is not None:
+            origin = Origin(source.has_selected, outcome=source.outcome_name)
+        else:
+            origin = Origin(selected is not None, outcome=name_of(y))
+        return self._resolved(table, sample, selection_features, origin)
 
     def _resolved(
-        self, table: FeatureTable, sample: Sample, selection_features: Any, selected_given: bool
+        self, table: FeatureTable, sample: Sample, selection_features: Any, origin: Origin
     ) -> RowsRead:
         """Return rows with the columns of each equation, by the names that they have now."""
         return RowsRead(
@@ -182,7 +185,7 @@ class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
             sample,
             resolve(table, selection_features, "selection_features"),
             resolve(table, self.prediction_features, "prediction_features"),
-            selected_given,
+            origin,
         )
 
     @property
@@ -191,8 +194,12 @@ class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
 
     def _lazily(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
         # Formulas check their own variables.
-        columns = self._columns if self._origin is None else None
+        columns = self._columns if self._known_origin.design is None else None
         return map_rows(self, X, method, name, columns, **options)
+
+    def outcome_name(self) -> str | None:
+        """Return what the outcome is called; None if it came without a name."""
+        return self._known_origin.outcome
 
     def columns_read(self) -> FittedColumns:
         """Return the columns of X that the model was fitted to."""
@@ -279,7 +286,7 @@ class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
         # As in selection models, formulas leave rows out, and a level that counts as missing has
         # no prediction to score.
-        nan = drop or self.unknown == "missing" or self._origin is not None
+        nan = drop or self.unknown == "missing" or self._known_origin.design is not None
         missing = "nan" if nan else "error"
         return self.predict(X, missing=missing), y, sample_weight, selected
 

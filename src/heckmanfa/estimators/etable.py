@@ -21,10 +21,16 @@ from heckmanfa.fit.family import BOTH
 from heckmanfa.results.distribution import check_level
 from heckmanfa.results.etable import ModelTable
 from heckmanfa.results.labelling import given_codebook, labels_in
-from heckmanfa.results.model_columns import ERRORS, ModelColumn, TermMaker, column_of_fit
+from heckmanfa.results.model_columns import (
+    ERRORS,
+    ModelColumn,
+    TermMaker,
+    column_of_fit,
+    units_of,
+)
 from heckmanfa.results.model_layout import STARS, Shape, refuse_unknown, side_by_side_table
 from heckmanfa.tables.codebook import Codebook
-from heckmanfa.text.labels import labelled
+from heckmanfa.text.labels import labelled, said
 from heckmanfa.text.option_types import Under
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
@@ -227,27 +233,35 @@ def _column_of_baseline(model: ObservedRegressor, conf_level: float) -> ModelCol
     """Return what a model that corrects for nothing unseen puts into the table."""
     names, encoding = model.encoded_names_, model.columns_read().encoding
     maker = TermMaker.of(list(names), encoding)
-    notes: tuple[str, ...] = ()
-    counts = model.row_counts_
-    facts = {"Model": "least squares"}
+    counts, outcome = model.row_counts_, model.outcome_name()
+    rows = {
+        "Observations": count(counts["selected"] + counts["unselected"]),
+        "Selected": count(counts["selected"]),
+    }
+    facts, tests, letter = {"Model": "least squares", **rows}, tuple[str, ...](), "z"
     if isinstance(model, Weighing):
         table, known = model.tidy(conf_level), model.estimates()
-        clusters = known.n_clusters
+        notes, tests, letter = (f"Assumed: {model.assumes}.",), (*known.notes(),), known.letter
         facts = {
             "Model": model.title.lower(),
             "Standard errors": known.cov_type,
             "Weights": known.weights,
-            "Clusters": "" if clusters is None else count(clusters),
+            **rows,
+            **units_of(known.n_clusters, known.cluster_counts, known.design),
         }
-        notes = (f"Assumed: {model.assumes}.",)
     else:
         table, notes = _coefficients(model, maker.labels), ("There are no standard errors.",)
     estimates, words = maker.rows(table, BOTH)
-    facts |= {
-        "Observations": count(counts["selected"] + counts["unselected"]),
-        "Selected": count(counts["selected"]),
-    }
-    return ModelColumn("", maker.columns, estimates, words, facts, notes)
+    return ModelColumn(
+        outcome="" if outcome is None else said(outcome),
+        columns=tuple(dict.fromkeys([*maker.columns, *([] if outcome is None else [outcome])])),
+        estimates=estimates,
+        words=words,
+        facts=facts,
+        notes=notes,
+        tests=tests,
+        letter=letter,
+    )
 
 
 def _coefficients(model: NaiveOLS, labels: Sequence[str]) -> pd.DataFrame:

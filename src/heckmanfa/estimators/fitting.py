@@ -64,7 +64,7 @@ def fit_estimator(
     A model with formulas passes its ``design``, and ``weight_column`` and ``group_column`` of its
     data frame.
     """
-    selected_given, name = selected is not None, _name_of(y)
+    selected_given, name = selected is not None, name_of(y)
     written = name if design is None else design.outcome_text
     encoding = None
     if isinstance(X, EncodedRows):
@@ -425,7 +425,7 @@ def take_columns(model: Any, columns: FittedColumns) -> None:
         setattr(model, name, value)
 
 
-def _name_of(y: Any) -> str | None:
+def name_of(y: Any) -> str | None:
     """Return the name of an outcome, which may be a frame of one column; None if it has none."""
     name = getattr(y, "name", None)
     if len(getattr(y, "shape", ())) == 2:

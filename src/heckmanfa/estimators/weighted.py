@@ -38,9 +38,9 @@ from heckmanfa.text.option_types import CovType, OnProblem, WeightKind
 from heckmanfa.text.wording import plural
 
 
-def without_levels(origin: Origin | None, lost: dict[str, list[Any]]) -> Origin | None:
+def without_levels(origin: Origin, lost: dict[str, list[Any]]) -> Origin:
     """Return formulas that no longer know levels of which separation left no row."""
-    if origin is None or origin.design is None:
+    if origin.design is None:
         return origin
     return replace(origin, design=replace(origin.design, dropped_levels=lost))
 
@@ -261,10 +261,10 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
                 asked = references_asked(read.table, self.reference)
                 refuse_moved(read.table, changed, asked)
                 table, sample = re_encode(read.table, read.sample, changed.encoding)
-                read = self._resolved(table, sample, self.selection_features, read.selected_given)
+                read = self._resolved(table, sample, self.selection_features, read.origin)
                 continue
             if factors is not None:
-                return replace(read, formulas=without_levels(read.formulas, factors.lost)), fitted
+                return replace(read, origin=without_levels(read.origin, factors.lost)), fitted
             return replace(read, table=replace(read.table, columns=left.columns)), fitted
 
     def _headings(self) -> Mapping[str, str]:

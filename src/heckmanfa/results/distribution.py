@@ -94,22 +94,21 @@ class NullDistribution:
         """Name of the distribution: normal, or t(9)."""
         return "normal" if self.df is None else f"t({self.df})"
 
-    def notes(self, *, joint: bool = False) -> list[str]:
+    def notes(self, *, joint: bool = False, in_stata: bool = True) -> list[str]:
         """Name the distribution of tests and intervals in a sentence, unless it is the normal one.
 
-        ``joint`` is whether joint tests are also reported.
+        ``joint`` is whether joint tests are also reported, and ``in_stata`` whether Stata has the
+        same estimates.
         """
         if self.df is None:
             return []
         together = f", and joint tests F(q, {self.df})" if joint else ""
-        in_stata = "and chi-squared distributions" if joint else "distribution"
-        if self.design is not None:
-            # As Stata and R do.
-            return [f"With {self.units}, tests and intervals use {self.name}{together}."]
-        return [
-            f"With {self.units}, tests and intervals use {self.name}{together}. "
-            f"Stata uses the normal {in_stata} there."
-        ]
+        said = f"With {self.units}, tests and intervals use {self.name}{together}."
+        # Of surveys, as Stata and R do. Its models are clustered by one column.
+        if self.design is None and not self.counts and in_stata:
+            kinds = "and chi-squared distributions" if joint else "distribution"
+            said += f" Stata uses the normal {kinds} there."
+        return [said]
 
     @property
     def units(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.survey import SurveyDesign
 from heckmanfa.fit import Fit
 from heckmanfa.fit.family import Equation
 from heckmanfa.results.catalogue import facts_of_fit
@@ -248,17 +249,21 @@ def _facts(fit: Fit) -> dict[str, str]:
         "Observations": count(rows),
         words.rows[0]: count(counts["selected"]),
         "Sum of weights": "" if fit.n_obs == rows else f"{fit.n_obs:,.10g}",
-        "Clusters": ""
-        if fit.n_clusters is None
-        else clusters_text(fit.n_clusters, fit.cluster_counts),
+        **units_of(fit.n_clusters, fit.cluster_counts, fit.design),
     }
-    if fit.design is not None:
-        facts |= dict(fit.design.facts)
     if fit.log_likelihood is not None:
         facts[likelihood_name(fit)] = f"{fit.log_likelihood:,.2f}"
     if not way.is_average:
         facts |= {AIC: f"{fit.aic:,.2f}", BIC: f"{fit.bic:,.2f}"}
     return facts
+
+
+def units_of(
+    n_clusters: int | None, counts: tuple[int, ...], design: SurveyDesign | None
+) -> dict[str, str]:
+    """Return what the lower part of a table says of clusters, or of the design of a survey."""
+    clusters = "" if n_clusters is None else clusters_text(n_clusters, counts)
+    return {"Clusters": clusters, **({} if design is None else dict(design.facts))}
 
 
 def _criteria(fit: Fit) -> Literal["", "outcome", "likelihood"]:

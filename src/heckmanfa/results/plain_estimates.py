@@ -64,6 +64,11 @@ class PlainEstimates:
         most = np.inf if self.units.df is None else self.units.df
         return [replace(self.units, effective=min(float(df), most)) for df in self.df]
 
+    @property
+    def letter(self) -> str:
+        """Name of the statistic: z or t."""
+        return "t" if any(each.letter == "t" for each in self.distributions) else "z"
+
     def notes(self) -> list[str]:
         """Name the distributions in a sentence."""
         known = [each.df for each in self.distributions if each.df is not None]

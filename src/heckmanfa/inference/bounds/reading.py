@@ -88,7 +88,7 @@ class Read:
         """Return a report of bounds; ``observed`` says whether the range is."""
         rows = tuple(rows)
         alone = any(np.isfinite(row.bounds[0]) and np.isnan(row.errors[0]) for row in rows)
-        notes = (*notes, *self.notes, *[_ALONE] * alone, *self.reference.notes())
+        notes = (*notes, *self.notes, *[_ALONE] * alone, *self.reference.notes(in_stata=False))
         notes = dict.fromkeys(notes)
         counts = self.count()
         return Bounds(
