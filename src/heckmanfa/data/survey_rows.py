@@ -14,8 +14,9 @@ from heckmanfa.data.columns.beside import frame_of, without_columns
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.column_numbers import entries
 from heckmanfa.data.group_cells import Cells, unjoined
+from heckmanfa.data.row_rules import RowCounts, refuse_bad_flags
 from heckmanfa.data.row_sources import RowSource
-from heckmanfa.data.survey import Survey, SurveyUnits
+from heckmanfa.data.survey import Survey, SurveyUnits, check_weights, refuse_unplaced
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
@@ -66,30 +67,40 @@ def cells_of_survey(survey: Survey, labels: NDArray[Any], names: Sequence[str]) 
     return replace(cells, strata=cells.strata[codes])
 
 
-def _refuse_in_memory(survey: Survey) -> None:
-    """Refuse what needs the rows in memory."""
-    if survey.psu is None:
+def refuse_undesigned(survey: Survey, counts: RowCounts) -> None:
+    """Refuse rows that are not in memory, by what was counted, if their design is not known."""
+    refuse_bad_flags(counts.unplaced, None, quoted(survey.subpop))
+    refuse_unplaced(" or ".join(map(quoted, survey.design_columns)), counts.groupless)
+    if survey.weights is not None:
+        check_weights(survey.weights, counts.bad_weights, some=True)
+    if counts.outside and not counts.kept:
+        raise InputError(f"no row of the fit is in the subpopulation of {quoted(survey.subpop)}")
+
+
+def _refuse_unnumbered(survey: Survey) -> None:
+    """Refuse rows that are not in memory if nothing says of which unit they are."""
+    if survey.psu is None and (survey.replicate_weights is None or survey.design_columns):
         raise InputError(
             "rows that are not in memory need the column of their units: name it as "
             f"{option('psu')}, which may be one that numbers the rows"
-        )
-    if survey.subpop is not None or survey.replicate_weights is not None:
-        raise InputError(
-            "subpop and replicate_weights need the rows in memory: fit a sample that fits into "
-            "memory, or for a subpopulation, weights that are zero outside of it"
         )
 
 
 def _of_source(survey: Survey, source: RowSource) -> RowSource:
     """Return scanned rows that know their survey; refuse other columns than it names."""
-    _refuse_in_memory(survey)
-    roles = getattr(source, "roles", {})
-    wanted = {*survey.design_columns}
-    if wanted != {*source.groupings} or roles.get("sample_weight") != survey.weights:
+    _refuse_unnumbered(survey)
+    declared = source.declared
+    if declared is None and survey.subpop is None and survey.replicate_weights is None:
+        # Its columns may also be named one by one.
+        named = {*source.groupings}, getattr(source, "roles", {}).get("sample_weight")
+        declared = survey if named == ({*survey.design_columns}, survey.weights) else None
+    if declared != survey:
         raise InputError(
-            "the scan has to name the columns of the survey: scan(..., groups="
-            f"{[*survey.design_columns]!r}), and the weights as sample_weight, if it has any"
+            "the scan has to name the columns of the survey: scan(..., survey=...) takes the "
+            f"Survey that is {option('cov_type')} here"
         )
+    if source.replicates:
+        survey.check_scales(len(source.replicates))
     designed = copy(source)
     designed.survey = survey
     return designed
@@ -98,11 +109,14 @@ def _of_source(survey: Survey, source: RowSource) -> RowSource:
 def _of_dask(survey: Survey, X: Any, groups: Any) -> tuple[Any, Any, Any]:
     from heckmanfa.data.dask_rows import DesignedFrame
 
-    _refuse_in_memory(survey)
+    _refuse_unnumbered(survey)
     frame = X if groups is None else groups
     if not hasattr(frame, "columns"):
         raise InputTypeError("a Survey names columns of a data frame, and this is a Dask Array")
-    refuse_absent(survey.named, list(frame.columns), "Survey: the data")
+    columns = survey.columns(frame.columns)
+    refuse_absent(columns, list(frame.columns), "Survey: the data")
+    if survey.replicate_weights is not None:
+        survey.check_scales(len(survey.replicate_columns(frame.columns)))
     weight = None if survey.weights is None else frame[survey.weights]
-    X = without_columns(X, survey.named) if groups is None else X
-    return X, weight, DesignedFrame(frame[[*survey.design_columns]], survey)
+    X = without_columns(X, columns) if groups is None else X
+    return X, weight, DesignedFrame(frame[[*columns]], survey)
