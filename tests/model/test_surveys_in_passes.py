@@ -10,14 +10,9 @@ from sklearn.base import clone
 
 from heckmanfa import (
     Heckman,
-    HeckmanBestSubset,
-    HeckmanOrdered,
-    HeckmanProbit,
     Survey,
-    TreatmentModel,
     scan,
 )
-from heckmanfa.errors import HeckmanfaError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 FEATURES = ["educ", "exper"]
@@ -66,7 +61,7 @@ def agree(found, wanted) -> None:
     assert found.fit_.n_obs == wanted.fit_.n_obs
 
 
-BOTH = Survey(**{**vars(SUBPOP), **{"replicate_weights": "rw*", "replicate_kind": "bootstrap"}})
+BOTH = Survey(**{**vars(SUBPOP), "replicate_weights": "rw*", "replicate_kind": "bootstrap"})
 
 
 @pytest.mark.parametrize("survey", [SUBPOP, JACKKNIFE, BOTH], ids=["subpop", "jackknife", "both"])

@@ -33,6 +33,7 @@ from heckmanfa.text.option_types import (
     OnProblem,
     OutcomeTransform,
     Regimes,
+    ReplicateKind,
     Search,
     SearchIn,
     SinglePsu,
@@ -294,6 +295,35 @@ class Options:
             MODEL,
         ),
     ] = None
+    replicate_weights: Annotated[
+        Names,
+        About(
+            "Columns of a survey's replicate weights, or a pattern of their names in quotes: the "
+            "model is estimated with each, and its covariance is that of the estimates. Needs "
+            "--weights and --replicate-kind.",
+            MODEL,
+            brief="Columns of replicate weights, or a pattern.",
+        ),
+    ] = ()
+    replicate_kind: Annotated[
+        ReplicateKind | None,
+        About("How replicate weights were made: brr, jackknife or bootstrap.", MODEL),
+    ] = None
+    fay: Annotated[float, About("With --replicate-kind brr: Fay's factor.", MODEL)] = 0.0
+    replicate_scale: Annotated[
+        float | None,
+        About(
+            "What the sum of squares over replicate weights is multiplied by, if the survey's "
+            "documentation has another number than that of their kind.",
+            MODEL,
+        ),
+    ] = None
+    replicate_mse: Annotated[
+        bool,
+        About(
+            "Take squares about the estimate itself, not about the mean of the replicates.", MODEL
+        ),
+    ] = False
     robust: Annotated[
         bool, About("Robust standard errors.", MODEL, brief="Robust standard errors.")
     ] = False

@@ -131,6 +131,9 @@ class _CountTask:
             *(chunk.outcome, chosen, chunk.weight, complete, unknown, chunk.outside),
             everyone=self.everyone,
         )
+        unplaced, odd_place = 0, None
+        if chunk.subpop is not None:
+            _, unplaced, odd_place = read_stored_flags(chunk.subpop)
         everywhere = self.everywhere | self.drops_missing
         outcome = on_fit_scale(chunk.outcome, status.with_outcome, self.transform)
         block = Block(chunk.features, outcome, status.selected, chunk.weight, None)
@@ -146,7 +149,8 @@ class _CountTask:
             bad_weights=0 if chunk.weight is None else count_bad_weights(chunk.weight),
             bad_flags=bad_flags,
             odd_flag=odd_flag,
-            unplaced=0 if chunk.subpop is None else read_stored_flags(chunk.subpop)[1],
+            unplaced=unplaced,
+            odd_place=odd_place,
             features=count_features(
                 chunk.features,
                 status.selected,

@@ -267,6 +267,8 @@ class RowCounts:
     """what one of them holds; None if it is missing in all of them"""
     unplaced: int = 0
     """rows that are neither in the subpopulation nor outside of it"""
+    odd_place: Any = None
+    """what one of them holds, as `odd_flag`"""
     groups: NDArray[Any] | None = None
     """the distinct groups of the rows of the fit, sorted"""
     groupless: int = 0
@@ -287,6 +289,7 @@ class RowCounts:
             self,
             other,
             odd_flag=other.odd_flag if self.odd_flag is None else self.odd_flag,
+            odd_place=other.odd_place if self.odd_place is None else self.odd_place,
             everyone=self.everyone or other.everyone,
             groups=np.unique(np.concatenate(groups)) if groups else None,
         )

@@ -69,7 +69,7 @@ def cells_of_survey(survey: Survey, labels: NDArray[Any], names: Sequence[str]) 
 
 def refuse_undesigned(survey: Survey, counts: RowCounts) -> None:
     """Refuse rows that are not in memory, by what was counted, if their design is not known."""
-    refuse_bad_flags(counts.unplaced, None, quoted(survey.subpop))
+    refuse_bad_flags(counts.unplaced, counts.odd_place, quoted(survey.subpop))
     refuse_unplaced(" or ".join(map(quoted, survey.design_columns)), counts.groupless)
     if survey.weights is not None:
         check_weights(survey.weights, counts.bad_weights, some=True)
