@@ -10,9 +10,14 @@ from sklearn.base import clone
 
 from heckmanfa import (
     Heckman,
+    HeckmanBestSubset,
+    HeckmanOrdered,
+    HeckmanProbit,
     Survey,
+    TreatmentModel,
     scan,
 )
+from heckmanfa.errors import HeckmanfaError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 FEATURES = ["educ", "exper"]
@@ -61,20 +66,127 @@ def agree(found, wanted) -> None:
     assert found.fit_.n_obs == wanted.fit_.n_obs
 
 
-BOTH = Survey(**{**vars(SUBPOP), "replicate_weights": "rw*", "replicate_kind": "bootstrap"})
+BOTH = Survey(**vars(SUBPOP) | {"replicate_weights": "rw*", "replicate_kind": "bootstrap"})
+
+
+def in_memory(people, model, y=None, **passed):
+    columns = model.cov_type.columns(people.columns)
+    return clone(model).fit(people[[*FEATURES, *columns]], people["wage"] if y is None else y)
 
 
 @pytest.mark.parametrize("survey", [SUBPOP, JACKKNIFE, BOTH], ids=["subpop", "jackknife", "both"])
-@pytest.mark.parametrize("method", ["two-step", "ml"])
-def test_rows_in_passes_give_the_numbers_of_memory(survey, method, people, place):
-    dd = pytest.importorskip("dask.dataframe")
-    model = Heckman(["educ"], cov_type=survey, method=method)
-    columns = survey.columns(people.columns)
-    X = people[[*FEATURES, *columns]]
-    wanted = clone(model).fit(X, people["wage"])
+def test_rows_in_passes_give_the_numbers_of_memory(survey, people, place):
+    model = Heckman(["educ"], cov_type=survey)
+    wanted = in_memory(people, model)
     assert ("left_out_subpopulation" in wanted.row_counts_) == (survey.subpop is not None)
     agree(clone(model).fit(scan(place, "wage", FEATURES, survey=survey)), wanted)
-    parts = dd.from_pandas(people, npartitions=4)
-    agree(clone(model).fit(parts[[*FEATURES, *columns]], parts["wage"]), wanted)
+    columns = survey.columns(people.columns)
+    # Whatever the survey names is not a feature.
     frame = pl.from_pandas(people[[*columns, *FEATURES, "wage"]]).lazy()
     agree(clone(model).fit(scan(frame, "wage", survey=survey)), wanted)
+
+
+@pytest.mark.parametrize("survey", [SUBPOP, BOTH], ids=["subpop", "both"])
+def test_partitions_give_the_numbers_of_memory(survey, people):
+    dd = pytest.importorskip("dask.dataframe")
+    model = Heckman(["educ"], cov_type=survey)
+    parts = dd.from_pandas(people, npartitions=3)
+    X = parts[[*FEATURES, *survey.columns(people.columns)]]
+    agree(clone(model).fit(X, parts["wage"]), in_memory(people, model))
+
+
+MODELS = {
+    "ml": Heckman(["educ"], method="ml"),
+    "probit": HeckmanProbit(["educ"]),
+    "ordered": HeckmanOrdered(["educ"]),
+    "treatment": TreatmentModel(["educ"]),
+    "best subset": HeckmanBestSubset(),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_model_reads_surveys_in_passes(kind, people, tmp_path):
+    few = ("rw1", "rw2", "rw5")
+    survey = Survey(weights="w", subpop="old", replicate_weights=few, replicate_kind="bootstrap")
+    seen, passed = people["wage"].notna(), {}
+    y = people["wage"]
+    if kind == "probit":
+        y = (people["wage"] > 1).where(seen).astype(float)
+    if kind == "ordered":
+        y = pd.cut(people["wage"], 3, labels=False)
+    if kind == "treatment":
+        y, passed = people["wage"].fillna(np.sin(people["rw1"])), {"selected": "seen"}
+    rows = people.assign(wage=y, seen=seen)
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=250)
+    model = clone(MODELS[kind]).set_params(cov_type=survey)
+    X = rows[[*FEATURES, *survey.columns(rows.columns)]]
+    wanted = clone(model).fit(X, y, **({"treated": seen} if passed else {}))
+    found = clone(model).fit(
+        scan(tmp_path / "rows.parquet", "wage", FEATURES, survey=survey, **passed)
+    )
+    ratio = np.sqrt(np.diag(found.fit_.covariance) / np.diag(wanted.fit_.covariance))
+    np.testing.assert_allclose(ratio, 1.0, atol=1e-7)
+    assert found.row_counts_ == wanted.row_counts_
+    assert found.fit_.design == wanted.fit_.design
+
+
+def test_other_models_than_the_fitted_one_are_said_to_be_linearized(people, place):
+    model = Heckman(["educ"], cov_type=JACKKNIFE)
+    rows = scan(place, "wage", FEATURES, survey=JACKKNIFE)
+    found = clone(model).fit(rows)
+    wanted = in_memory(people, model)
+    X = people[[*FEATURES, *JACKKNIFE.columns(people.columns)]]
+    for method in ("what_if", "uncertainty_interval"):
+        made = getattr(found, method)(rows)
+        assert "errors of other models are linearized" in " ".join(str(made).split())
+        mine = made.tidy().select_dtypes("number")
+        theirs = getattr(wanted, method)(X, people["wage"]).tidy()[mine.columns]
+        # Five rows without weight are units in memory, of 700, and nothing in passes.
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "survey", "match"),
+    [
+        ({"old": [None] * 3 + [True] * 697}, SUBPOP, "'old' must be boolean .* in 3 rows"),
+        ({"old": 2}, SUBPOP, "'old' must be boolean .*700 rows hold something else, such as '2'"),
+        ({"old": "maybe"}, SUBPOP, "subpop names the column 'old'.* it holds 'maybe'"),
+        ({"old": False}, SUBPOP, "no row of the fit is in the subpopulation of 'old'"),
+        ({"region": None}, SUBPOP, "'region' or 'n_villages' is missing in 700 rows"),
+        ({"w": np.nan}, SUBPOP, "'w' holds 700 negative, missing"),
+        ({"w": 0.0}, JACKKNIFE, "'w' is zero in every row"),
+        ({"rw3": -1.0}, JACKKNIFE, "'rw3' holds 700 negative"),
+        ({"rw3": 0.0}, JACKKNIFE, "'rw3' is zero in every row"),
+        ({"rw3": "a"}, JACKKNIFE, "replicate_weights names the column 'rw3', which must hold num"),
+        ({f"rw{k}": 1.0 for k in range(8)}, JACKKNIFE, "the 8 replicate weights are multiples of"),
+        (
+            {},
+            Survey(strata="region", weights="w"),
+            "the column of their units: name it as psu",
+        ),
+    ],
+)
+def test_rows_in_passes_whose_design_cannot_be_are_refused(
+    changed, survey, match, people, tmp_path
+):
+    people.assign(**changed).to_parquet(tmp_path / "people.parquet", row_group_size=200)
+
+    def fitted():
+        rows = scan(tmp_path / "people.parquet", "wage", FEATURES, survey=survey)
+        return Heckman(["educ"], cov_type=survey).fit(rows)
+
+    with pytest.raises(HeckmanfaError, match=match):
+        fitted()
+
+
+def test_a_scan_with_a_survey_is_fitted_with_that_survey(place):
+    rows = scan(place, "wage", FEATURES, survey=SUBPOP)
+    for cov_type in (None, "robust"):
+        with pytest.raises(InputError, match="scanned with the design of a survey"):
+            Heckman(["educ"], cov_type=cov_type).fit(rows)
+    with pytest.raises(InputError, match="the scan has to name the columns of the survey"):
+        Heckman(["educ"], cov_type=JACKKNIFE).fit(rows)
+    with pytest.raises(InputError, match="leave sample_weight out"):
+        scan(place, "wage", FEATURES, survey=SUBPOP, sample_weight="w")
+    with pytest.raises(InputError, match="'rw1' is a column of the survey's design"):
+        scan(place, "wage", ["educ", "rw1"], survey=JACKKNIFE)

@@ -258,7 +258,7 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         _check_groups(name, counted[name].gaps)
     if question.survey is not None:
         for name in question.unit_columns:
-            refuse_unplaced(name, counted[name].gaps)
+            refuse_unplaced(counted[name].gaps, name)
         if question.subpop is not None:
             check_subpop(question.subpop, _words(counted[question.subpop]))
         for name in question.survey.replicate_columns(list(counted)):

@@ -255,7 +255,7 @@ class Survey:
     def cells(self, labels: dict[str, NDArray[Any]], n: int) -> tuple[Groups, Cells]:
         """Return the unit of each of n rows, and what the units belong to."""
         for name, values in labels.items():
-            refuse_unplaced(name, int(np.count_nonzero(missing_in(values))))
+            refuse_unplaced(int(np.count_nonzero(missing_in(values))), name)
         strata, stratum_names = np.zeros(n, dtype=np.intp), np.array(["all rows"])
         if self.strata is not None:
             stratum_names, strata = labels_numbered(labels[self.strata], self.strata)
@@ -410,12 +410,12 @@ def kind_of_covariance(cov_type: Any) -> Any:
     return "survey" if isinstance(cov_type, Survey) else cov_type
 
 
-def refuse_unplaced(name: str, missing: int) -> None:
-    """Refuse rows of which a column of the design says nothing."""
+def refuse_unplaced(missing: int, *names: str) -> None:
+    """Refuse rows of which a column of the design, one of these, says nothing."""
     if missing:
         raise InputError(
-            f"{quoted(name)} is missing in {plural(missing, 'row')}; every row of a survey "
-            "needs its stratum and its unit"
+            f"{' or '.join(map(quoted, names))} is missing in {plural(missing, 'row')}; every row "
+            "of a survey needs its stratum and its unit"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import is_dask, on_host
 from heckmanfa.data.columns.beside import frame_of, without_columns
-from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.columns.column_names import refuse_absent, refuse_same_labels
 from heckmanfa.data.columns.column_numbers import entries
 from heckmanfa.data.group_cells import Cells, unjoined
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import RowCounts, refuse_bad_flags
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.survey import Survey, SurveyUnits, check_weights, refuse_unplaced
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import plural
 
 
 def survey_rows(survey: Survey, X: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any]:
@@ -38,13 +40,18 @@ def survey_rows(survey: Survey, X: Any, sample_weight: Any, groups: Any) -> tupl
         return _of_source(survey, X), None, None
     if is_dask(X) or is_dask(groups):
         return _of_dask(survey, X, groups)
-    what, frame = ("X", frame_of(X)) if groups is None else ("groups", frame_of(on_host(groups)))
+    what, passed = ("X", X) if groups is None else ("groups", on_host(groups))
+    match_rows({"X": X, "groups": groups})
+    frame = frame_of(passed, what)
     if frame is None:
         raise InputTypeError(
             f"a Survey names columns of a data frame, and {what} is a "
             f"{type(X if groups is None else groups).__name__}: pass a frame that holds them as "
             "X or as groups"
         )
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if len(frame) != n:
+        raise InputError(f"groups has {plural(len(frame), 'row')}, but X has {n}")
     columns = survey.columns(frame.columns)
     refuse_absent(columns, frame.columns, "Survey: the data")
     units, weight = survey.read(
@@ -67,12 +74,26 @@ def cells_of_survey(survey: Survey, labels: NDArray[Any], names: Sequence[str]) 
     return replace(cells, strata=cells.strata[codes])
 
 
+def refuse_modelled(survey: Survey, variables: Collection[str], data: Any) -> None:
+    """Refuse replicate weights that formulas have as variables: a pattern has taken too many."""
+    frame = frame_of(data, "the data")
+    if survey.replicate_weights is None or frame is None:
+        return
+    for name in survey.replicate_columns(frame.columns):
+        if name in variables:
+            raise InputError(
+                f"{option('replicate_weights')} names {quoted(name)}, which is in the formulas: "
+                "name the columns of weights alone"
+            )
+
+
 def refuse_undesigned(survey: Survey, counts: RowCounts) -> None:
     """Refuse rows that are not in memory, by what was counted, if their design is not known."""
     refuse_bad_flags(counts.unplaced, counts.odd_place, quoted(survey.subpop))
-    refuse_unplaced(" or ".join(map(quoted, survey.design_columns)), counts.groupless)
+    refuse_unplaced(counts.groupless, *survey.design_columns)
     if survey.weights is not None:
-        check_weights(survey.weights, counts.bad_weights, some=True)
+        some = counts.kept > 0 or not counts.zero_weight
+        check_weights(survey.weights, counts.bad_weights, some)
     if counts.outside and not counts.kept:
         raise InputError(f"no row of the fit is in the subpopulation of {quoted(survey.subpop)}")
 
@@ -113,6 +134,7 @@ def _of_dask(survey: Survey, X: Any, groups: Any) -> tuple[Any, Any, Any]:
     frame = X if groups is None else groups
     if not hasattr(frame, "columns"):
         raise InputTypeError("a Survey names columns of a data frame, and this is a Dask Array")
+    refuse_same_labels(frame.columns, "the data of the survey")
     columns = survey.columns(frame.columns)
     refuse_absent(columns, list(frame.columns), "Survey: the data")
     if survey.replicate_weights is not None:

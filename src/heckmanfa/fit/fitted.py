@@ -98,7 +98,7 @@ class Spec:
         sampling = self.weight_kind == "sampling"
         cov_type = self.cov_type or "classical"
         if cov_type == "survey" and cells is None:
-            # Replicate weights need no units, and their covariance takes the place of this one.
+            # Replicate weights need no units: every row is one.
             cov_type = "robust"
         return CovarianceKind(cov_type, sampling, cells)
 

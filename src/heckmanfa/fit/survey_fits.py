@@ -30,9 +30,14 @@ def survey_design(spec: Spec, sample: Sample) -> SurveyDesign:
     """Count the design of a survey's rows."""
     assert spec.survey is not None
     n = n_replicates(sample)
+    rank = replicate_rank(sample) if n else 0
+    if n and rank < 2:
+        raise InputError(
+            f"the {n} replicate weights are multiples of one column, so they tell no variance: "
+            "name those that the survey's producer made from samples of its units"
+        )
     if n and spec.survey.psu is None and spec.survey.strata is None:
-        rank = replicate_rank(sample)
-        return SurveyDesign(0, 0, max(rank - 1, 1), n_replicates=n)
+        return SurveyDesign(0, 0, rank - 1, n_replicates=n)
     assert sample.cells is not None
     design = linearized_design(sample.cells, seen_cells(sample.rows, sample.cells))
     return replace(design, n_replicates=n)

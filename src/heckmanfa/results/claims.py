@@ -114,11 +114,14 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
         _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
         unit = f" {words.unit}" if words.unit else ""
         average = instead(fit.family.words.averages, option("search", "average"))
-        others = f"Those of {average} and {option('honest', True)} are not."
+        others = f" Those of {average} and {option('honest', True)} are not."
+        if fit.design is not None:
+            # A survey has no honest halves, and an average no replicate weights.
+            others = "" if fit.design.n_replicates else f" Those of {average} are not."
         why = passage(
             f"{low} to {high}{unit} for ",
             Name(main.name),
-            " is that of features known beforehand, and such intervals tend to be too narrow. "
+            " is that of features known beforehand, and such intervals tend to be too narrow."
             f"{others}",
         )
     lead = passage("That the intervals and p-values allow for the search:")

@@ -27,6 +27,12 @@ FEW_CLUSTERS = 40
 LEVEL = 0.05
 """significance level of every test that is judged in words"""
 
+LINEARIZED = (
+    "Only the fitted model was estimated again with each; standard errors of other models are "
+    "linearized."
+)
+"""what replicate weights are not used for"""
+
 
 @dataclass(frozen=True)
 class Wald:
@@ -89,10 +95,11 @@ class NullDistribution:
         """Name of the distribution: normal, or t(9)."""
         return "normal" if self.df is None else f"t({self.df})"
 
-    def notes(self, *, joint: bool = False) -> list[str]:
+    def notes(self, *, joint: bool = False, others: bool = False) -> list[str]:
         """Name the distribution of tests and intervals in a sentence, unless it is the normal one.
 
-        ``joint`` is whether joint tests are also reported.
+        ``joint`` is whether joint tests are also reported, and ``others`` whether standard errors
+        are those of other models than the one that was fitted.
         """
         if self.df is None:
             return []
@@ -100,7 +107,10 @@ class NullDistribution:
         in_stata = "and chi-squared distributions" if joint else "distribution"
         if self.design is not None:
             # As Stata and R do.
-            return [f"With {self.units}, tests and intervals use {self.name}{together}."]
+            words = f"With {self.units}, tests and intervals use {self.name}{together}."
+            if others and self.design.n_replicates:
+                words += f" {LINEARIZED}"
+            return [words]
         return [
             f"With {self.units}, tests and intervals use {self.name}{together}. "
             f"Stata uses the normal {in_stata} there."

@@ -126,10 +126,17 @@ def _of_choice(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact]:
             "search_ignored",
             "caution",
             "features taken as known",
-            case="both" if both else "",
+            case="both" if both else _halving(fit),
         ),
         *_of_near_ties(fit, outcome, search),
     ]
+
+
+def _halving(fit: Fit) -> str:
+    """Say which design has no honest halves; empty if rows have."""
+    if fit.design is None:
+        return ""
+    return "replicates" if fit.design.n_replicates else "survey"
 
 
 def _of_near_ties(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact]:

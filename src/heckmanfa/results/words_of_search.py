@@ -80,13 +80,22 @@ SEARCH: dict[str, FactWords] = {
     "search_ignored": FactWords(
         "intervals after the search",
         "The intervals ignore the search.",
-        f"Use {_AVERAGE}, whose intervals allow for it, or {_HONEST}.",
+        {
+            "": f"Use {_AVERAGE}, whose intervals allow for it, or {_HONEST}.",
+            "survey": f"Use {_AVERAGE}, whose intervals allow for it.",
+            # They estimate one model again.
+            "replicates": f"Say so, or name the features beforehand with {PREDICT_WITH}.",
+        },
         why="The same rows choose the features and estimate effects, so intervals are too narrow.",
         line="standard errors after the search",
         sentence={
             "": f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL} "
             + instead("bootstrap() repeats the search; ", "")
             + f"{_HONEST} estimates on rows that had no part in it.",
+            **dict.fromkeys(
+                ("survey", "replicates"),
+                f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}",
+            ),
             # A search of both equations has no honest halves.
             "both": "Standard errors, intervals and p-values ignore the search of both equations: "
             f"{_TOO_SMALL}",
