@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset, Survey
-from heckmanfa.analysis import analyse
+from heckmanfa.analysis import analyse, compare_methods
 from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError
@@ -453,3 +453,34 @@ def test_folds_hold_whole_units_and_tests_that_know_no_design_say_so(table):
     assert held.n_failed == 0
     said = " ".join(str(check) for check in analysis.checks)
     assert "Tests of normality and of forms are not known for surveys" in said
+
+
+@pytest.mark.parametrize("words", [NAMED, BY_JACKKNIFE], ids=["design", "replicates"])
+def test_compare_takes_a_design_for_treatments(files, table, replicated, words):
+    seen = table["pressure"].notna()
+    rows = table.join(replicated[REPLICATES]).assign(
+        pill=seen.astype(int), pressure=table["pressure"].fillna(118.0) + np.sin(table["w"])
+    )
+    rows.to_csv("pill.csv", index=False)
+    asked = ("--outcome", "pressure", "--model", "treatment", "--treated", "pill")
+    asked += ("--features", "age,salt,distance", "--select-only", "distance", *words)
+    files.runs("compare", "pill.csv", *asked, "--out", "methods.csv")
+    compared = pd.read_csv("methods.csv").set_index("model")
+    found, _ = files.results("pill.csv", *asked, "--method", "ml")
+    everyone = next(row for row in found["effects"] if row["effect"] == "ate")
+    for column, key in (("ate", "estimate"), ("ci_low", "ci_low"), ("ci_high", "ci_high")):
+        assert compared.loc["common, ML", column] == pytest.approx(everyone[key], rel=1e-6)
+    # A pseudo-likelihood has no BIC.
+    assert compared["bic"].isna().all()
+
+
+def test_compare_says_why_it_judges_no_method_by_a_design(files, table):
+    words = ("--outcome", "pressure", "--features", "age,salt,distance")
+    for named in (("--strata", "region"), ("--psu", "village"), BY_JACKKNIFE):
+        error = files.refuses("compare", "people.csv", *words, *named)
+        assert (
+            "is for treatments here: other methods are judged by errors of held-out rows" in error
+        )
+    model = Heckman(["age"], cov_type=design())
+    with pytest.raises(InputError, match="set them side by side with etable"):
+        compare_methods(table[FEATURES], table["pressure"], estimators={"a": model, "b": model})

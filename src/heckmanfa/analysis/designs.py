@@ -20,6 +20,8 @@ _UNITS = ("strata", "psu")
 # What else there is to say about strata and units, and about replicate weights.
 _DETAILS = ("fpc", "single_psu", "nest", "subpop")
 _OF_REPLICATES = ("replicate_kind", "fay", "replicate_scale", "replicate_mse")
+NAMING = (*_UNITS, "replicate_weights")
+"""the options that ask for a design; others say more about it"""
 DESIGN = (*_UNITS, *_DETAILS, "replicate_weights", *_OF_REPLICATES)
 """the options that are about a survey's design"""
 _IN_SURVEY = {"replicate_scale": "scale", "replicate_mse": "mse"}
@@ -50,7 +52,7 @@ def survey_of(asked: Options) -> Survey | None:
 
 
 def _is_designed(asked: Options) -> bool:
-    return asked.strata is not None or asked.psu is not None or bool(asked.replicate_weights)
+    return any(getattr(asked, name) for name in NAMING)
 
 
 def survey_options(survey: Survey) -> dict[str, Any]:
@@ -79,8 +81,7 @@ def check_design(asked: Options) -> None:
                 f"{option('strata')}, or its sampling units with {option('psu')}"
             )
         return
-    naming = [name for name in (*_UNITS, "replicate_weights") if getattr(asked, name)]
-    named = option(naming[0])
+    named = option(next(name for name in NAMING if getattr(asked, name)))
     for name in ("cluster", "robust"):
         if getattr(asked, name):
             raise InputError(

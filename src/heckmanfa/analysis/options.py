@@ -232,7 +232,7 @@ class Options:
     weights: Annotated[
         str | None,
         About(
-            "Column of weights; compare takes frequencies only.",
+            "Column of weights; compare takes frequencies only, but of a survey.",
             MODEL,
             COMPARE,
             brief="Column of weights.",
@@ -254,8 +254,9 @@ class Options:
         str | None,
         About(
             "Column of a survey's strata: standard errors are by its design, and weights are "
-            "sampling weights.",
+            "sampling weights. compare has the design of a survey for treatments.",
             MODEL,
+            COMPARE,
             brief="Column of a survey's strata.",
         ),
     ] = None
@@ -265,6 +266,7 @@ class Options:
             "Column of a survey's primary sampling units, such as villages; every row is one "
             "unless given.",
             MODEL,
+            COMPARE,
             brief="Column of a survey's sampling units.",
         ),
     ] = None
@@ -274,17 +276,19 @@ class Options:
             "Column of the number of units that a stratum has in the population, or of the share "
             "that was drawn.",
             MODEL,
+            COMPARE,
         ),
     ] = None
-    nest: Annotated[bool, About("Labels of sampling units start again in each stratum.", MODEL)] = (
-        False
-    )
+    nest: Annotated[
+        bool, About("Labels of sampling units start again in each stratum.", MODEL, COMPARE)
+    ] = False
     single_psu: Annotated[
         SinglePsu,
         About(
             "What to do with a stratum of one unit: error (refuse it), certainty (it adds nothing) "
             "or centered (take its deviation from the mean of all units).",
             MODEL,
+            COMPARE,
         ),
     ] = "error"
     subpop: Annotated[
@@ -293,6 +297,7 @@ class Options:
             "Column of 0 and 1 (or yes and no) that says who is in the subpopulation; others are "
             "not fitted, and count in the design.",
             MODEL,
+            COMPARE,
         ),
     ] = None
     replicate_weights: Annotated[
@@ -302,26 +307,30 @@ class Options:
             "model is estimated with each, and its covariance is that of the estimates. Needs "
             "--weights and --replicate-kind.",
             MODEL,
+            COMPARE,
             brief="Columns of replicate weights, or a pattern.",
         ),
     ] = ()
     replicate_kind: Annotated[
         ReplicateKind | None,
-        About("How replicate weights were made: brr, jackknife or bootstrap.", MODEL),
+        About("How replicate weights were made: brr, jackknife or bootstrap.", MODEL, COMPARE),
     ] = None
-    fay: Annotated[float, About("With --replicate-kind brr: Fay's factor.", MODEL)] = 0.0
+    fay: Annotated[float, About("With --replicate-kind brr: Fay's factor.", MODEL, COMPARE)] = 0.0
     replicate_scale: Annotated[
         float | None,
         About(
             "What the sum of squares over replicate weights is multiplied by, if the survey's "
             "documentation has another number than that of their kind.",
             MODEL,
+            COMPARE,
         ),
     ] = None
     replicate_mse: Annotated[
         bool,
         About(
-            "Take squares about the estimate itself, not about the mean of the replicates.", MODEL
+            "Take squares about the estimate itself, not about the mean of the replicates.",
+            MODEL,
+            COMPARE,
         ),
     ] = False
     robust: Annotated[

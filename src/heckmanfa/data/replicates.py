@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats, host
+from heckmanfa.data.arrays import Floats, host, like
 from heckmanfa.data.row_parts import PartRows, count_parts
 from heckmanfa.data.row_rules import check_rows, count_bad_weights
 from heckmanfa.data.row_sources import Chunk, Reading
@@ -34,7 +34,8 @@ def replicate_sample(sample: Sample, place: int) -> Sample:
     weight = sample.replicates[:, place] * host(rows.used)
     if not weight.any():
         raise InputError("no row of the fit has a weight above zero")
-    return reweighted(sample, weight / weight[weight > 0].mean(), n_selection=1)
+    rescaled = like(weight / weight[weight > 0].mean(), rows.outcome)
+    return reweighted(sample, rescaled, n_selection=1)
 
 
 def _read_again(sample: Sample, rows: PartRows, place: int) -> Sample:

@@ -348,7 +348,7 @@ def _check_counts(
     refuse_far_more(sizes[1], counts.selected, "prediction ", "selected rows")
 
 
-def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
+def reweighted(sample: Sample, weight: Array, *, n_selection: int) -> Sample:
     """Give the rows of a sample other weights; those of weight zero are left out.
 
     ``weight`` (n,) covers rows already left out as well. The result has no groups, and its counts
