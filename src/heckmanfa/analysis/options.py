@@ -206,7 +206,6 @@ class Options:
             "With --model treatment: common (treatment adds the same to every outcome) or separate "
             "(treated and untreated have an equation each: the switching regression).",
             MODEL,
-            brief="With --model treatment: common or separate.",
         ),
     ] = "common"
     by: Annotated[
@@ -308,7 +307,6 @@ class Options:
             "--weights and --replicate-kind.",
             MODEL,
             COMPARE,
-            brief="Columns of replicate weights, or a pattern.",
         ),
     ] = ()
     replicate_kind: Annotated[

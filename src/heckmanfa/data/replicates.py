@@ -61,7 +61,9 @@ def replicate_blocks(sample: Sample, function: Callable[[Floats], Any]) -> Itera
     """
     if not isinstance(sample.rows, PartRows):
         assert sample.replicates is not None
-        yield function(sample.replicates.copy(order="F"))
+        size = rows_per_block(sample.replicates.shape[1])
+        for low in range(0, len(sample.replicates), size):
+            yield function(np.array(sample.replicates[low : low + size], order="F"))
         return
     names = sample.rows.source.replicates
     source = sample.rows.source.of_replicates()
