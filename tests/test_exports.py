@@ -53,6 +53,8 @@ BACK = {
     "''": '"',
     r"-{}-": "--",
     **{"\\" + one: one for one in "&%$#_{}"},
+    r"$\mu$": "\N{GREEK SMALL LETTER MU}",
+    r"$\geq$": "≥",
 }
 
 

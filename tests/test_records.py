@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from heckmanfa.results.answer import answer_of, roles_frame
 from heckmanfa.results.checks import checks_of
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
-from heckmanfa.results.may_write import may_write
+from heckmanfa.results.may_write import MOST_WORDS, may_write
 from heckmanfa.results.reports import Report
 from heckmanfa.text.option_words import told
 
@@ -45,6 +46,11 @@ def test_every_sentence_is_the_recorded_one(scene):
     asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
     bounds = bounds_of(fit, evidence.naming) if asked else None
     written = may_write(evidence, checks)
+    short_enough(written)
+    if any(check.level == "problem" for check in checks):
+        # What is in doubt has no number.
+        text = " ".join(f"{sentence.paper} {sentence.news}" for sentence in written)
+        assert not re.search(r"\d[.%]\d|\d%", text), text
     answer = answer_of(evidence, checks, bounds=bounds, may_write=written)
     parts = [
         *(f"{one.category.__name__}: {one.message}" for one in warned),
@@ -58,6 +64,20 @@ def test_every_sentence_is_the_recorded_one(scene):
     if hasattr(model, "search_report"):
         parts.append(str(model.search_report()))
     compare(f"{name}/words", "\n".join(parts))
+
+
+JARGON = re.compile(r"\b(lambda|rho|BIC|AIC|weights?|inverse Mills|two-step)\b", re.IGNORECASE)
+
+
+def short_enough(sentences):
+    """Two or three sentences to copy are in plain words, and not long."""
+    for sentence in sentences:
+        for words in (sentence.paper, sentence.news):
+            assert words
+            assert len(str(words).split()) <= MOST_WORDS == 60, words
+        assert not JARGON.search(str(sentence.news)) or "weight" in str(sentence.news)
+    assert 2 <= len(sentences) <= 3
+    assert len({sentence.key for sentence in sentences}) == len(sentences)
 
 
 def _told(facts):

@@ -91,8 +91,8 @@ def shell(tmp_path, monkeypatch):
 def untrained(monkeypatch):
     """Comparisons without the two methods that train, which take most of their time."""
 
-    def fewer(*args):
-        found = methods(*args)
+    def fewer(*args, **options):
+        found = methods(*args, **options)
         return {name: one for name, one in found.items() if not name.startswith("Heckman-FA")}
 
     methods = comparison.methods
@@ -103,8 +103,8 @@ def untrained(monkeypatch):
 def briefly_trained(monkeypatch):
     """Comparisons in which the two methods that train do so for a few epochs."""
 
-    def brief(*args):
-        found = methods(*args)
+    def brief(*args, **options):
+        found = methods(*args, **options)
         for name in ("Heckman-FA", "Heckman-FA*"):
             found[name].set_params(epochs=20)
         return found

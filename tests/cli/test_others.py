@@ -59,6 +59,7 @@ def test_compare_sets_all_methods_side_by_side(shell, mroz):
     assert text.rpartition("written to c.csv ")[2].startswith(f"Use {recommended}")
 
 
+@pytest.mark.usefixtures("untrained")
 def test_estimates_stand_side_by_side_with_what_each_method_assumes(shell, mroz):
     text = shell.runs(
         "compare", "mroz.csv", "--outcome", "lwage", "--repeats", 1, "--folds", 2, "--no-ru",
@@ -287,6 +288,7 @@ def test_a_comparison_searches_both_equations_as_its_methods_do():
     assert "selection equation" not in str(plain)
 
 
+@pytest.mark.usefixtures("untrained")
 def test_a_comparison_refuses_wrong_options_of_its_methods():
     data = make_selection(300, 3, 2, random_state=0)
     X = pd.DataFrame(data.X, columns=["a", "b", "c"])

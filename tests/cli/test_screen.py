@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from heckmanfa import HeckmanAverage
+from heckmanfa import HeckmanAverage, cli
 from heckmanfa.cli import app, console
 from heckmanfa.cli.answer_screen import MOST_ROWS, role_lines
 from heckmanfa.datasets import load_mroz, make_selection
@@ -295,18 +294,21 @@ def test_a_wide_table_is_sampled_with_progress(monkeypatch):
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_a_terminal_without_a_minus_sign_gets_a_hyphen(tmp_path, encoding):
+def test_a_terminal_without_a_minus_sign_gets_a_hyphen(tmp_path, encoding, monkeypatch):
     table = load_mroz()[["lwage", "educ", "kids5", "age"]].rename(columns={"kids5": "Größe年"})
     table.to_csv(tmp_path / "women.csv", index=False)
     command = ["fit", "women.csv", "--outcome", "lwage", "--search", "none"]
-    end = subprocess.run(
-        [sys.executable, "-m", "heckmanfa", *command, "--predict-with", "educ"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONIOENCODING": encoding},
-        capture_output=True,
-        check=True,
-    )
-    printed = end.stdout.decode(encoding)
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["heckmanfa", *command, "--predict-with", "educ"])
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    out.flush()
+    err.flush()
+    printed = out.buffer.getvalue().decode(encoding)
     assert re.search(r"interval -0\.\d+ to ", printed)
     assert "\\u5e74" in printed
-    assert "Traceback" not in end.stderr.decode(encoding)
+    assert "Traceback" not in err.buffer.getvalue().decode(encoding)

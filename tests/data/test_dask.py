@@ -126,7 +126,12 @@ def test_every_estimate_of_simulated_rows_is_that_of_the_fit_in_memory(frame, ki
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("kind", ["two-step", "ml", "robust", "cluster", "frequencies"])
+@pytest.mark.parametrize(
+    "kind",
+    ["two-step", "cluster"]
+    # These are tested with simulated rows.
+    + [pytest.param(kind, marks=pytest.mark.study) for kind in ("ml", "robust", "frequencies")],
+)
 def test_every_estimate_of_mroz_is_that_of_the_fit_in_memory(mroz, kind):
     parameters, given = KINDS[kind]
     table = mroz.assign(team=np.arange(len(mroz)) % 45, weight=1.0 + mroz["kids618"], seen=True)

@@ -67,7 +67,15 @@ MODELS = {
 }
 
 
-@pytest.fixture(params=list(MODELS))
+# Every method of theirs is also one of another model here.
+ALIKE = ("lasso", "probit", "probit best subset")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.study) if name in ALIKE else name for name in MODELS
+    ]
+)
 def model(request, monkeypatch):
     # As behind a search among many features: only what may take a while weighs its assignments.
     monkeypatch.setattr(assignment_weights, "QUICK_UNITS", 2)

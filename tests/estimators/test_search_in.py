@@ -54,6 +54,11 @@ def fitted(rows):
     return {cls: cls(search_in="both").fit(*rows) for cls in SEARCHES}
 
 
+@pytest.fixture(scope="module")
+def fitted_binary(binary):
+    return {cls: cls(search_in="both").fit(*binary) for cls in BINARY}
+
+
 @pytest.mark.parametrize("cls", SEARCHES)
 def test_both_equations_lose_what_says_nothing(fitted, cls):
     model = fitted[cls]
@@ -228,9 +233,11 @@ def test_dask_and_torch_give_the_same(rows, fitted):
 
 @pytest.mark.parametrize("cls", [*SEARCHES, *BINARY])
 @pytest.mark.parametrize("candidates", [True, False])
-def test_a_model_file_keeps_both_equations(rows, binary, cls, candidates, tmp_path):
-    X, y = rows if cls in SEARCHES else binary
-    model = cls(search_in="both").fit(X, y)
+def test_a_model_file_keeps_both_equations(
+    rows, binary, fitted, fitted_binary, cls, candidates, tmp_path
+):
+    X, _ = rows if cls in SEARCHES else binary
+    model = (fitted | fitted_binary)[cls]
     path = tmp_path / "model.heckmanfa"
     heckmanfa.save(model, path, candidates=candidates)
     again = heckmanfa.load(path)
@@ -351,6 +358,7 @@ def test_the_command_line_searches_both(rows, tmp_path):
     assert "--search-in both" in refused.output
 
 
+@pytest.mark.study
 def test_randhie_year_2_is_proven_in_seconds():
     folder = Path(os.environ.get("HECKMANFA_DATA", "")) / "randhie_year2.csv"
     if not folder.is_file():

@@ -5,6 +5,8 @@ The likelihood, its maximum, scores and curvature are those of `tests.plain_heck
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -152,6 +154,18 @@ def test_every_way_to_pass_two_clusterings_gives_the_same(people, tmp_path):
         ways[2].bootstrap(labels, n_boot=3)
 
 
+def test_two_clusterings_by_name_follow_rows_that_are_left_out(people):
+    holed = people.assign(educ=people["educ"].where(people["row"] % 9 > 0))
+    equations = ("wage ~ educ", "~ educ + exper")
+    options = {"groups": ["village", "trade"], "cov_type": "cluster"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = Heckman.from_formula(*equations, holed, **options)
+    assert {warning.category for warning in caught} == {FewClustersWarning}
+    kept = Heckman.from_formula(*equations, holed.dropna(subset="educ"), **options)
+    np.testing.assert_allclose(model.fit_.covariance, kept.fit_.covariance, rtol=1e-9)
+
+
 def test_a_covariance_that_is_not_positive_is_repaired_and_says_so(people):
     # Seven parameters and four clusters in one of the ways: the difference is indefinite.
     groups = np.column_stack([people["trade"], people["trade"] // 5 + 5 * (people["row"] % 2)])
@@ -174,6 +188,11 @@ def test_clusterings_that_cannot_be_used_are_refused(people):
         model.fit(X, y, groups=people[["trade", "one"]])
     with pytest.raises(InputError, match="groups has 3 columns"):
         model.fit(X, y, groups=people[["trade", "one", "row"]])
+    equations = ("wage ~ educ", "~ educ + exper", people)
+    with pytest.raises(InputError, match="groups names 'trade' twice"):
+        Heckman.from_formula(*equations, groups=["trade", "trade"], cov_type="cluster")
+    with pytest.raises(InputError, match="names of two for clusters"):
+        Heckman.from_formula(*equations, groups=["trade", "one", "row"], cov_type="cluster")
     holed = people["village"].where(people["row"] != 3)
     with pytest.raises(InputError, match="missing in 1 row"):
         model.fit(X, y, groups=people[["trade"]].assign(village=holed))

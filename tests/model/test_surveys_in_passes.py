@@ -95,6 +95,21 @@ def test_partitions_give_the_numbers_of_memory(survey, people):
     agree(clone(model).fit(X, parts["wage"]), in_memory(people, model))
 
 
+def test_degrees_of_freedom_are_those_of_the_subpopulation(people, tmp_path):
+    # Within it, two of the four replicates are the same.
+    alike = people["rw1"].where(people["old"], people["rw2"])
+    rows = people.assign(alike=alike)
+    names = ("rw1", "rw2", "rw4", "alike")
+    survey = Survey(weights="w", subpop="old", replicate_weights=names, replicate_kind="bootstrap")
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=200)
+    model = Heckman(["educ"], cov_type=survey)
+    wanted = in_memory(rows, model)
+    assert wanted.fit_.design.df == 2
+    agree(
+        clone(model).fit(scan(tmp_path / "rows.parquet", "wage", FEATURES, survey=survey)), wanted
+    )
+
+
 MODELS = {
     "ml": Heckman(["educ"], method="ml"),
     "probit": HeckmanProbit(["educ"]),

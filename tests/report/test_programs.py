@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
-import json
+import io
 import re
 import shutil
 import subprocess
-import sys
 import warnings
 from functools import cache
 
@@ -156,31 +156,17 @@ PYTHON = (
 )
 
 
-def test_python_code_gives_the_numbers_of_the_report(asked, folder):
-    codes = {name: asked(name).code.python for name in PYTHON}
-    program = f"""
-import contextlib, io, json, warnings
-warnings.simplefilter("ignore")
-for name, code in {codes!r}.items():
-    scope, printed = {{}}, io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(code, scope)
-    estimates = scope["analysis"].estimates
-    print(json.dumps([name, printed.getvalue(), estimates["estimate"].tolist(),
-                      estimates["std_error"].tolist()]))
-"""
-    (folder / "all.py").write_text(program, encoding="utf-8")
-    run = subprocess.run(
-        [sys.executable, str(folder / "all.py")], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    results = [json.loads(line) for line in run.stdout.splitlines()]
-    assert [result[0] for result in results] == list(PYTHON)
-    for name, printed, estimates, errors in results:
-        analysis = asked(name)
-        np.testing.assert_allclose(estimates, analysis.estimates["estimate"], rtol=1e-9)
-        np.testing.assert_allclose(errors, analysis.estimates["std_error"], rtol=1e-9)
-        assert printed.startswith(str(analysis))
+def test_python_code_gives_the_numbers_of_the_report(asked):
+    for name in PYTHON:
+        analysis, scope, printed = asked(name), {}, io.StringIO()
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(analysis.code.python, scope)
+        again = scope["analysis"]
+        assert again is not analysis
+        for column in ("estimate", "std_error"):
+            np.testing.assert_allclose(again.estimates[column], analysis.estimates[column], 1e-9)
+        assert printed.getvalue().startswith(str(analysis))
 
 
 MODELS = {
@@ -239,22 +225,48 @@ def test_python_code_of_a_formula_fits_it_again(estimator):
 # R. ------------------------------------------------------------------------------------------
 
 
-def run_r(code, folder):
-    """Run code in R, and return its estimates and standard errors."""
-    program = shutil.which("Rscript")
-    if program is None:
-        pytest.skip("R is not installed")
-    last = """
+# Runs programs one after another, each with its own names and in its own folder, and keeps what
+# went wrong with one of them, a warning included, beside its code.
+MANY_IN_R = """
+for (path in commandArgs(trailingOnly = TRUE)) {
+  setwd(dirname(path))
+  said <- capture.output(tryCatch(sys.source(path, new.env(parent = globalenv())),
+    error = function(e) message(conditionMessage(e)),
+    warning = function(w) message(conditionMessage(w))), type = "message")
+  writeLines(said, paste0(path, ".said"))
+}
+"""
+VALUES_IN_R = """
 values <- if (exists("theta")) c(estimate, std_error) else
   c(b, if (exists("g")) g, sqrt(diag(V)), if (exists("g")) sqrt(diag(Vg)))
 writeLines(sprintf("%.17g", values), "values.txt")
 """
-    (folder / "code.R").write_text(code + last, encoding="utf-8")
-    command = [program, "--vanilla", str(folder / "code.R")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
+def run_all_r(programs):
+    """Run the program of each folder, in one process, for R takes long to start."""
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip("R is not installed")
+    for folder, code in programs.items():
+        (folder / "code.R").write_text(code + VALUES_IN_R, encoding="utf-8")
+    command = [program, "--vanilla", "-e", MANY_IN_R]
+    command += [str(folder / "code.R") for folder in programs]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
+
+
+def r_values(folder):
+    """The estimates and standard errors of a program that R ran."""
+    assert (folder / "code.R.said").read_text(encoding="utf-8").strip() == ""
     return np.loadtxt(folder / "values.txt").reshape(2, -1)
+
+
+def run_r(code, folder):
+    """Run code in R, and return its estimates and standard errors."""
+    run_all_r({folder: code})
+    return r_values(folder)
 
 
 def expected(fit, tidy):
@@ -275,10 +287,18 @@ def expected(fit, tidy):
     return pd.concat(parts)[["estimate", "std_error"]].to_numpy().T
 
 
+@pytest.fixture(scope="module")
+def asked_in_r(asked, tmp_path_factory):
+    """The folder in which R ran the code of each question."""
+    folders = {name: tmp_path_factory.mktemp("asked") for name in QUESTIONS}
+    run_all_r({folder: asked(name).code.r for name, folder in folders.items()})
+    return folders
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_r_code_gives_the_numbers_of_the_report(asked, folder, name):
+def test_r_code_gives_the_numbers_of_the_report(asked, asked_in_r, name):
     analysis = asked(name)
-    estimates, errors = run_r(analysis.code.r, folder)
+    estimates, errors = r_values(asked_in_r[name])
     if name == "honest":
         # Beside honest estimates, the report has the estimates of all features.
         shown = analysis.coefficients.set_index("term")["all_features"]
@@ -297,16 +317,27 @@ def test_r_code_does_not_list_many_features_again(asked, folder, monkeypatch):
     np.testing.assert_allclose(run_r(code, folder), run_r(few.code.r, folder), rtol=1e-12)
 
 
+@pytest.fixture(scope="module")
+def models_in_r(tmp_path_factory):
+    """The folder in which R ran the code of each model, on the rows that Python had saved there."""
+    folders, programs = {name: tmp_path_factory.mktemp("model") for name in MODELS}, {}
+    for name, folder in folders.items():
+        model = fitted(name)
+        _, features, outcome, given = MODELS[name]
+        code = code_of_model(model, "lwage")
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            patch.chdir(folder)
+            warnings.simplefilter("ignore", HeckmanfaWarning)
+            exec(code.python, {"X": features, "y": outcome, **given})
+        programs[folder] = code.r
+    run_all_r(programs)
+    return folders
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_r_code_of_a_model_reads_the_rows_that_python_saves(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_r_code_of_a_model_reads_the_rows_that_python_saves(models_in_r, name):
     model = fitted(name)
-    _, features, outcome, given = MODELS[name]
-    code = code_of_model(model, "lwage")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        exec(code.python, {"X": features, "y": outcome, **given})
-    estimates, errors = run_r(code.r, tmp_path)
+    estimates, errors = r_values(models_in_r[name])
     known = expected(model.fit_, model.tidy())
     np.testing.assert_allclose(estimates, known[0], rtol=1e-6)
     np.testing.assert_allclose(errors, known[1], rtol=1e-6)

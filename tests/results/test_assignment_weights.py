@@ -25,6 +25,7 @@ from heckmanfa.results.answer import answer_of
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.weight_facts import weight_facts
+from heckmanfa.search.averaging import gibbs
 from heckmanfa.text.wording import PSEUDO_WEIGHTS, share_text
 
 K = 7
@@ -221,6 +222,8 @@ def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
     monkeypatch.setattr(
         assignment_weights, "average", partial(assignment_weights.average, max_units=3)
     )
+    # A third of the sweeps is near enough.
+    monkeypatch.setattr(gibbs, "_STEPS", 8_000)
     again = fitted(HeckmanFA("correlation", criterion="bic"), *rows)
     report = again.search_report()
     found = report.weights

@@ -7,14 +7,24 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from tests.results.shared import on_one_line
 
-from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
+from heckmanfa import (
+    Heckman,
+    HeckmanBestSubset,
+    HeckmanFA,
+    HeckmanOrderedBestSubset,
+    HeckmanProbitBestSubset,
+    Survey,
+    TreatmentBestSubset,
+)
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.cli.answer_screen import show
 from heckmanfa.cli.console import output
 from heckmanfa.datasets import load_mroz
+from heckmanfa.results.checks import check_of
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc", "motheduc", "huswage"]
 
@@ -179,3 +189,37 @@ def test_the_demo_knows_the_file_of_its_report(tmp_path):
     page = (tmp_path / "demo" / "mroz.html").read_text(encoding="utf-8")
     assert "no longer there" not in page
     assert sha256((tmp_path / "demo" / "mroz.csv").read_bytes()).hexdigest() in page
+
+
+def searched(name, X, y):
+    """A model with a search, and what it is fitted to."""
+    if name == "probit":
+        return HeckmanProbitBestSubset(), (X, (y > 1.1).where(y.notna()))
+    if name == "ordered":
+        return HeckmanOrderedBestSubset(), (X, y.clip(0, 2).round())
+    if name == "treatment":
+        return TreatmentBestSubset(), (
+            X[["educ", "exper", "age"]],
+            load_mroz()["nwifeinc"],
+            X["kids5"] > 0,
+        )
+    if name == "survey":
+        return HeckmanBestSubset(cov_type=Survey(psu="psu")), (X.assign(psu=X.index % 60), y)
+    options = {"both": {"search_in": "both"}}.get(name)
+    return HeckmanBestSubset(**(options | {"method": "ml"} if options else {})), (X, y)
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+@pytest.mark.parametrize("name", ["linear", "probit", "ordered", "treatment", "both", "survey"])
+def test_honest_halves_are_advised_where_a_search_can_have_them(name, mroz):
+    model, rows = searched(name, mroz[0][FEATURES[:4]], mroz[1])
+    model.fit(*rows)
+    found = [fact for fact in model.diagnostics().facts if fact.key == "search_ignored"]
+    (check,) = check_of(found[0], model.fit_, "lwage")
+    advice = f"{check.do} {on_one_line(str(model.summary()))}"
+    try:
+        clone(model).set_params(honest=True, n_splits=2).fit(*rows)
+    except ValueError:
+        assert "honest" not in advice
+    else:
+        assert "honest" in advice

@@ -22,6 +22,7 @@ from heckmanfa import (
     InverseProbabilityWeighted,
     NaiveOLS,
     RURegressor,
+    Survey,
     TreatmentModel,
     etable,
 )
@@ -111,7 +112,9 @@ def test_every_cell_is_the_number_of_tidy_with_its_error_below(fits, digits):
         for row in tidy.to_dict("records"):
             cells, under = rows[WORDS[row["equation"]], "", row["term"]]
             agrees([cells[place]], [row["estimate"]], digits)
-            agrees([under[place]], [row["std_error"]], digits)
+            # What is held was not estimated.
+            is_held = row["term"] == "rho" and model.fit_.held_rho is not None
+            agrees([under[place]], [np.nan if is_held else row["std_error"]], digits)
             seen += 1
         filled = [key for key, (cells, _) in rows.items() if cells[place]]
         assert len(filled) == tidy["estimate"].notna().sum()
@@ -225,9 +228,28 @@ def test_a_category_of_a_formula_stands_under_its_term():
     table = etable([model], labels={"C(schooling)": "Schooling"})
     named = [key[1:] for key in body_of(table) if key[0] == "Prediction equation"]
     assert named == [
-        *[("", "Intercept"), ("", "educ"), ("Schooling", "some"), ("Schooling", "twelve")],
+        *[("", "Intercept"), ("", "educ")],
+        *[("Schooling (reference: more)", level) for level in ("some", "twelve")],
         ("", "I(age ** 2)"),
     ]
+
+
+def test_a_category_of_a_formula_shares_the_rows_of_one_from_arrays():
+    rows = MROZ.assign(schooling=LEVELS["schooling"])
+    formula = Heckman.from_formula("lwage ~ schooling", "~ schooling + age + kids5", rows)
+    arrays = Heckman(["schooling"]).fit(rows[["schooling", "age", "kids5"]], rows["lwage"])
+    table = etable([formula, arrays], equations=["prediction"])
+    assert str(table).count("schooling (reference: ") == 1
+    assert all(all(cells) for cells, _ in body_of(table).values())
+    assert formula.fit_.origin.design.selection.encodings["schooling"][1][0] in str(table)
+
+
+def test_a_parameter_that_is_held_has_nothing_below_it(fits):
+    rows = body_of(etable([fits("held"), fits("held, ml")], equations=["errors"]))
+    (cells, under), (_, below) = rows["Errors", "", "rho"], rows["Errors", "", "sigma"]
+    assert all(cells)
+    assert not any(under)
+    assert all(below)
 
 
 def test_a_category_with_one_dummy_is_one_row():
@@ -364,6 +386,31 @@ def test_clusters_are_named_by_their_column():
         "lwage ~ educ", "lfp ~ educ + age + kids5", rows, cov_type="cluster", groups="place"
     )
     assert etable([model]).facts.loc["Standard errors"].tolist() == ["cluster (place)"]
+
+
+def test_two_clusterings_and_designs_are_told_by_their_numbers(fits):
+    rows = MROZ.assign(
+        place=np.arange(len(MROZ)) % 50,
+        year=np.arange(len(MROZ)) % 41,
+        unit=np.arange(len(MROZ)) % 7,
+    )
+    equations = ("lwage ~ educ", "lfp ~ educ + age + kids5", rows)
+    two = Heckman.from_formula(*equations, cov_type="cluster", groups=["place", "year"])
+    survey = Heckman.from_formula(*equations, cov_type=Survey("place", "unit", nest=True))
+    facts = etable([two, survey, fits("two-step")]).facts
+    assert facts.loc["Standard errors"].tolist() == [
+        "cluster (place and year)",
+        "survey",
+        "classical",
+    ]
+    assert facts.loc["Clusters"].tolist() == ["50 and 41", "", ""]
+    design = survey.fit_.design
+    for label, number in (
+        ("Strata", 50),
+        ("Sampling units", design.n_psu),
+        ("Design df", design.df),
+    ):
+        assert facts.loc[label].tolist() == ["", f"{number:,}", ""]
 
 
 def test_criteria_of_the_outcome_alone_are_said_not_to_compare(fits):
@@ -595,7 +642,15 @@ def test_a_saved_model_gives_the_same_table(fits, tmp_path):
 
 # Formats. ---------------------------------------------------------------------------------------
 
-WILD = ["a_b", "100%", "R&D", "I(exper ** 2)", "<b>x</b>", "[k]", "=1+1"]
+WILD = [
+    "a_b",
+    "100%",
+    "R&D",
+    "I(exper ** 2)",
+    "<b>x</b>",
+    "[k] \N{GREEK SMALL LETTER MU} ≥",
+    "=1+1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -744,6 +799,18 @@ def test_docx_has_the_table_as_printed(wild, tmp_path):
     assert root.findall(f".//{w}ind")
     text = "".join(part.text or "" for part in root.iter(f"{w}t"))
     assert all(" ".join(note.split()) in text for note in wild.notes)
+    # Rules part the groups of rows, and no estimate from what is under it.
+    ruled = [bool(row.findall(f".//{w}tcBorders/{w}top")) for row in root.iter(f"{w}tr")]
+    first = [place for place, line in enumerate(printed, 1) if len(line) == 1 or line[0] == "Model"]
+    assert [place for place, rule in enumerate(ruled) if rule] == [1, *first][: len(first) + 1]
+    assert not root.findall(f".//{w}insideH")
+
+
+def test_docx_pages_are_upright_unless_a_table_needs_the_width(fits, tmp_path):
+    for n, turned in ((1, False), (8, True)):
+        etable([fits("two-step")] * n).save(tmp_path / f"{n}.docx")
+        with zipfile.ZipFile(tmp_path / f"{n}.docx") as archive:
+            assert ("landscape" in archive.read("word/document.xml").decode()) == turned
 
 
 def test_plain_formats_are_what_is_printed_and_the_frame(wild, tmp_path):

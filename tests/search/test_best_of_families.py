@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 from typing import Any
@@ -51,9 +52,15 @@ def _search(name: str, **options: Any) -> Any:
     return _fit(search(**{search.roles[0]: list(range(K))} | own | options), name)
 
 
+@functools.cache
+def _searched(name: str) -> Any:
+    """The search without options, made once for tests that only ask it."""
+    return _search(name)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_refits_are_the_fits_of_these_features_and_the_best_is_the_best_of_all(name):
-    model, (_, plain, own) = _search(name), KINDS[name]
+    model, (_, plain, own) = _searched(name), KINDS[name]
     table = model.candidates_.set_index("features")
     m = N if name in ("common", "separate") else D.sum()
     each = 2 if name == "separate" else 1
@@ -108,7 +115,7 @@ def test_constraints_and_groups_hold_in_every_equation(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_model_file_keeps_the_search(name, tmp_path):
-    model = _search(name)
+    model = _searched(name)
     heckmanfa.save(model, tmp_path / "model.json")
     again = heckmanfa.load(tmp_path / "model.json")
     assert again.candidates_.equals(model.candidates_)
@@ -117,7 +124,7 @@ def test_a_model_file_keeps_the_search(name, tmp_path):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_bootstrap_searches_again(name):
-    model = _search(name, **({} if name == "t" else {"n_refits": 2}))
+    model = _searched(name) if name == "t" else _search(name, n_refits=2)
     treated = {"treated": D} if name in ("common", "separate") else {}
     boot = model.bootstrap(X, Y[name], n_boot=2, random_state=0, **treated)
     assert len(boot.replicates.support) == 2
@@ -125,7 +132,7 @@ def test_the_bootstrap_searches_again(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_summary_says_that_standard_errors_ignore_the_search(name):
-    said = " ".join(str(_search(name).summary()).split())
+    said = " ".join(str(_searched(name).summary()).split())
     assert "ignore the search" in said
 
 
@@ -134,6 +141,6 @@ def test_what_these_searches_do_not_have_is_refused_in_a_sentence():
         with pytest.raises(InputError, match=r"has no .*: leave that out"):
             _search("t", **options)
     with pytest.raises(InputError, match="about one outcome equation"):
-        _search("common").search_report()
+        _searched("common").search_report()
     with pytest.raises(ValueError, match="criterion"):
         _search("ordered", criterion="corrected_bic")

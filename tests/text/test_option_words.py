@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import pickle
 import re
 import warnings
@@ -32,20 +33,22 @@ PYTHON = (
 )
 
 
+@functools.cache
 def texts():
-    """Yield the texts of the package with blanks in them that are not documentation."""
-    root = Path(heckmanfa.__file__).parent
+    """Return the texts of the package with blanks in them that are not documentation."""
+    root, found = Path(heckmanfa.__file__).parent, []
     for path in sorted(root.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and id(node) not in documents
-                and " " in node.value
-            ):
-                yield path.relative_to(root).parts, node.lineno, node.value
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        found += [
+            (path.relative_to(root).parts, node.lineno, node.value)
+            for node in nodes
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in documents
+            and " " in node.value
+        ]
+    return found
 
 
 def test_messages_name_no_flag_outside_the_command_line():

@@ -79,7 +79,7 @@ def group_columns(groups: Any, what: str = "groups") -> list[Any]:
     if not 1 <= len(columns) <= MOST_CLUSTERINGS:
         raise InputError(
             f"{what} has {len(columns)} columns, and errors are clustered by one or two: pass "
-            "these, or a label for each combination, as data.groupby([...]).ngroup() gives it"
+            "these; of clusters that lie within others, the larger ones"
         )
     return columns
 
@@ -99,8 +99,8 @@ def labelled_groups(
         values = values[:, 0]
     if values.ndim > 1:
         raise InputError(
-            f"{what} has shape {values.shape}, and must be one column: pass that, or a label for "
-            "each combination, as data.groupby([...]).ngroup() gives it"
+            f"{what} has shape {values.shape}, and must be one column: pass one of them; of "
+            "clusters that lie within others, the larger ones, otherwise those that are fewer"
         )
     if values.ndim == 0 or len(values) != len(kept):
         got = "a single value" if values.ndim == 0 else f"{len(values)}"

@@ -36,6 +36,7 @@ from heckmanfa.model.covariance import is_classical, sums_groups
 from heckmanfa.model.newton import read_start
 from heckmanfa.results.cut_points import cut_values
 from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution, clusters_text
+from heckmanfa.results.fit_facts import wild_advice
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
@@ -119,19 +120,21 @@ def fit_estimator(
             fit = _fit_settled(estimator, design, rows, specified, specify, origin)
     if design is not None:
         fit = replace(fit, row_counts=fit.row_counts | design.left_out)
-    warn_of_few_clusters(fit.n_clusters, fit.cluster_counts)
+    warn_of_few_clusters(fit.n_clusters, fit.cluster_counts, wild_advice(fit))
     # Last: a warning may be an error, and a fit that fails changes nothing.
     publish(estimator, attributes(fit))
 
 
-def warn_of_few_clusters(n_clusters: int | None, counts: tuple[int, ...] = ()) -> None:
+def warn_of_few_clusters(
+    n_clusters: int | None, counts: tuple[int, ...] = (), advice: str = ""
+) -> None:
     """Warn of a cluster covariance from few clusters; of two clusterings, ``counts`` has both."""
     if n_clusters is not None and n_clusters < FEW_CLUSTERS:
         n = clusters_text(n_clusters, counts)
         warn(
             f"the covariance rests on {n} clusters. With fewer than {FEW_CLUSTERS}, standard "
             "errors tend to be too small, and tests reject too often, even "
-            f"with the {NullDistribution(n_clusters).name} distribution used here",
+            f"with the {NullDistribution(n_clusters).name} distribution used here.{advice}",
             FewClustersWarning,
         )
 

@@ -45,6 +45,7 @@ Capability = Literal[
     "normal errors",
     "profile of df",
     "shared refits",
+    "honest halves",
 ]
 """what only some families support; see `Family.can`"""
 

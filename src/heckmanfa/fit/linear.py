@@ -328,7 +328,9 @@ LINEAR = register(
         error_terms=(IMR, RHO, SIGMA),
         dependence=("imr",),
         methods=("two-step", "ml"),
-        supports=frozenset({"compressed data", "two steps", "residuals", "bounds of rho"}),
+        supports=frozenset(
+            {"compressed data", "two steps", "residuals", "bounds of rho", "honest halves"}
+        ),
         first_step=select_and_compress,
         estimate=fit_linear,
         estimate_alone=fit_linear_without_selection,

@@ -24,6 +24,8 @@ from heckmanfa.model.covariance import seen_cells
 from heckmanfa.model.linalg import block_factor, stack
 
 Refit = Callable[[Spec, Sample], Fit]
+_RANK_TOLERANCE = 1e-5
+"""beside the largest singular value, as in R's survey: published weights are rounded"""
 
 
 def survey_design(spec: Spec, sample: Sample) -> SurveyDesign:
@@ -47,9 +49,7 @@ def replicate_rank(sample: Sample) -> int:
     """Return how many replicate weights are linearly independent, over all rows."""
     triangle = stack(replicate_blocks(sample, block_factor), n_replicates(sample))
     sizes = np.linalg.svd(triangle, compute_uv=False)
-    # As for the weights themselves, which have the same singular values.
-    least = sizes.max() * max(len(sample.rows), len(sizes)) * np.finfo(float).eps
-    return int(np.count_nonzero(sizes > least))
+    return int(np.count_nonzero(sizes > _RANK_TOLERANCE * sizes.max()))
 
 
 def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:

@@ -11,6 +11,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER
+from heckmanfa.results.search_facts import kept_whole
 from heckmanfa.results.selection_numbers import rivals_of
 from heckmanfa.text.chances import BY, says
 from heckmanfa.text.option_words import instead, option
@@ -114,10 +115,10 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
         _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
         unit = f" {words.unit}" if words.unit else ""
         average = instead(fit.family.words.averages, option("search", "average"))
-        others = f" Those of {average} and {option('honest', True)} are not."
-        if fit.design is not None:
-            # A survey has no honest halves, and an average no replicate weights.
-            others = "" if fit.design.n_replicates else f" Those of {average} are not."
+        whole = kept_whole(fit)
+        halves = "" if whole else f" and {option('honest', True)}"
+        # An average has no replicate weights.
+        others = "" if whole == "replicates" else f" Those of {average}{halves} are not."
         why = passage(
             f"{low} to {high}{unit} for ",
             Name(main.name),

@@ -35,6 +35,7 @@ from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.logs import logarithm_of
 from heckmanfa.results.naming import EffectWords, class_label, held_value, outcome_of, scale_of_log
 from heckmanfa.results.tail_facts import tail_facts
+from heckmanfa.results.words_of_rows import WILD
 from heckmanfa.text.chances import BY
 from heckmanfa.text.labels import said, said_all
 from heckmanfa.text.printable import shown
@@ -136,8 +137,15 @@ def cluster_facts(fit: Fit) -> list[Fact]:
             parameters=f"{parameters:,}",
             rank=n - 1,
             distribution=distribution.name,
+            wild=wild_advice(fit),
         )
     ]
+
+
+def wild_advice(fit: Fit) -> str:
+    """Advise the wild cluster test, for models that have one set of scores."""
+    is_tested = not fit.cluster_counts and fit.way.is_one_fit and fit.family.can("profiles")
+    return WILD if is_tested else ""
 
 
 def is_repaired(fit: Fit) -> bool:

@@ -13,7 +13,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.fit.family import Equation
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.cut_points import cut_points
-from heckmanfa.results.distribution import distribution_of
+from heckmanfa.results.distribution import clusters_text, distribution_of
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.fact_words import note_of
 from heckmanfa.results.facts import UNTESTED, Fact
@@ -248,8 +248,12 @@ def _facts(fit: Fit) -> dict[str, str]:
         "Observations": count(rows),
         words.rows[0]: count(counts["selected"]),
         "Sum of weights": "" if fit.n_obs == rows else f"{fit.n_obs:,.10g}",
-        "Clusters": "" if fit.n_clusters is None else count(fit.n_clusters),
+        "Clusters": ""
+        if fit.n_clusters is None
+        else clusters_text(fit.n_clusters, fit.cluster_counts),
     }
+    if fit.design is not None:
+        facts |= dict(fit.design.facts)
     if fit.log_likelihood is not None:
         facts[likelihood_name(fit)] = f"{fit.log_likelihood:,.2f}"
     if not way.is_average:
@@ -265,8 +269,8 @@ def _criteria(fit: Fit) -> Literal["", "outcome", "likelihood"]:
 
 def _covariance(fit: Fit) -> str:
     kind: str = fit.spec.cov_type or "classical"
-    cluster = fit.origin.group_column
-    kind = f"{kind} ({said(cluster)})" if fit.n_clusters is not None and cluster else kind
+    named = said_all(fit.origin.clusterings)
+    kind = f"{kind} ({' and '.join(named)})" if fit.n_clusters is not None and named else kind
     return f"{kind}, averaged" if fit.way.is_average else kind
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -217,13 +218,18 @@ def _under(values: Mapping[str, float], shape: Shape) -> str:
         ends = [number(values[end], shape.digits) for end in ("ci_low", "ci_high")]
         return f"[{', '.join(ends)}]" if all(ends) else ""
     text = ""
-    if shape.under == "se":
+    if shape.under == "se" and not _is_held(values):
         text = number(values["std_error"], shape.digits)
     elif shape.under == "t" and values["statistic"] == values["statistic"]:
         text = f"{values['statistic']:.2f}"
     elif shape.under == "p":
         text = p_value(values["p_value"])
     return f"({text})" if text else ""
+
+
+def _is_held(values: Mapping[str, float]) -> bool:
+    """Whether a parameter was not estimated: it has no error, and no test."""
+    return values["std_error"] == 0.0 and math.isnan(values["statistic"])
 
 
 def _facts(columns: Sequence[ModelColumn], shape: Shape) -> dict[str, list[str]]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.fit import LINEAR, Fit
 from heckmanfa.fit.family import FamilyWords
 from heckmanfa.model.linalg import column_norms
@@ -100,7 +101,7 @@ class Naming:
             outcome=outcome_of(fit),
             sources=tuple(sources),
             levels=tuple(levels),
-            references=("",) * len(labels),
+            references=tuple(_references(design, sources, levels)),
             switches=binary,
             groups=fit.spec.groups,
             clusterings=clusterings,
@@ -248,6 +249,18 @@ def _level(term: str, label: str) -> str:
     if rest.startswith("[") and rest.endswith("]"):
         return rest[1:-1].removeprefix("T.")
     return label
+
+
+def _references(
+    design: FormulaDesign | None, terms: Sequence[str], levels: Sequence[str]
+) -> Iterator[str]:
+    """Yield the level of each term's factor that no dummy marks, empty if there is not one."""
+    known = {} if design is None else design.prediction.encodings | design.selection.encodings
+    for term, level in zip(terms, levels, strict=True):
+        _, categories = known.get(term, ("", None))
+        marked = {own for own, name in zip(levels, terms, strict=True) if name == term}
+        left = [str(each) for each in categories or () if str(each) not in marked]
+        yield left[0] if level and len(left) == 1 else ""
 
 
 # A formula's outcome that is a comparison already says which class is meant.

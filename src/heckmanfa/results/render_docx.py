@@ -59,28 +59,34 @@ _STYLES = (
     + _style("Note", "Table note", '<w:sz w:val="18"/>', '<w:spacing w:before="60" w:after="60"/>')
     + "</w:styles>"
 )
-# A4 on its side, with margins of 2 cm.
+# A4, upright or on its side, with margins of 2 cm.
+_UPRIGHT, _ON_ITS_SIDE = 'w:w="11906" w:h="16838"', 'w:w="16838" w:h="11906" w:orient="landscape"'
 _PAGE = (
-    '<w:sectPr><w:pgSz w:w="16838" w:h="11906" w:orient="landscape"/><w:pgMar w:top="1134" '
+    '<w:sectPr><w:pgSz {size}/><w:pgMar w:top="1134" '
     'w:right="1134" w:bottom="1134" w:left="1134" w:header="567" w:footer="567" w:gutter="0"/>'
     "</w:sectPr>"
 )
-_RULES = "".join(
-    f'<w:{side} w:val="single" w:sz="{size}" w:space="0" w:color="{colour}"/>'
-    for side, size, colour in (
-        *(("top", 8, "17202C"), ("bottom", 8, "17202C"), ("insideH", 4, "D5DBE3")),
-    )
-)
 
 
-# Twentieths of a point between the margins, and characters of a line of words in a cell.
-_TEXT_WIDTH, _LONGEST_TEXT = 14570, 26
+def _rule(side: str, size: int, colour: str) -> str:
+    return f'<w:{side} w:val="single" w:sz="{size}" w:space="0" w:color="{colour}"/>'
+
+
+_RULES = _rule("top", 8, "17202C") + _rule("bottom", 8, "17202C")
+_BETWEEN_ROWS = _rule("insideH", 4, "D5DBE3")
+_ABOVE = f"<w:tcBorders>{_rule('top', 4, '17202C')}</w:tcBorders>"
+# Twentieths of a point between the margins of a page on its side, to which Word fits a table;
+# characters of a line of words in a cell, and of a table that fits an upright page.
+_TEXT_WIDTH, _LONGEST_TEXT, _NARROW = 14570, 26, 90
 
 
 def render_docx(blocks: Iterable[Block]) -> bytes:
     """Render a document as a Word file; the same blocks give the same bytes."""
+    blocks = list(blocks)
     body = "".join(_block(block) for block in blocks)
-    document = f'{_HEAD}<w:document xmlns:w="{_WORD}"><w:body>{body}{_PAGE}</w:body></w:document>'
+    wide = any(isinstance(block, Table) and sum(_characters(block)) > _NARROW for block in blocks)
+    page = _PAGE.format(size=_ON_ITS_SIDE if wide else _UPRIGHT)
+    document = f'{_HEAD}<w:document xmlns:w="{_WORD}"><w:body>{body}{page}</w:body></w:document>'
     parts = {
         "[Content_Types].xml": _TYPES,
         "_rels/.rels": _RELATIONS.format(kind="officeDocument", target="word/document.xml"),
@@ -120,38 +126,49 @@ def _paragraph(text: str, style: str = "Normal", more: str = "", run: str = "") 
     )
 
 
-def _widths(table: Table) -> list[int]:
-    """Return the width of each column: as its longest text, but words that can wrap get less."""
+def _characters(table: Table) -> list[int]:
+    """Return how wide each column wants to be, in characters; words can wrap."""
     lines = [row for _, rows in table.parts() for row in rows]
     longest = [
         max(len(text) for text in (column.title, *(row[place] for row in lines)))
         for place, column in enumerate(table.columns)
     ]
-    wanted = [
+    return [
         max(length + 4, 10) if column.is_number else 2 + min(length, _LONGEST_TEXT)
         for column, length in zip(table.columns, longest, strict=True)
     ]
+
+
+def _widths(table: Table) -> list[int]:
+    """Return the width of each column of a table that is as wide as the text."""
+    wanted = _characters(table)
     return [_TEXT_WIDTH * width // sum(wanted) for width in wanted]
 
 
 def _table(table: Table) -> str:
     columns, widths = table.columns, _widths(table)
     rows = _heads(columns, widths)
+    # A row without a name goes with the row above it: no rule parts them, but one parts groups.
+    goes_on = any(not line[0] for _, lines in table.parts() for line in lines)
     for title, lines in table.parts():
+        above = _ABOVE if goes_on else ""
         if title:
-            rows += _row(_cell(title, widths, is_number=False, run="<w:i/>"))
+            rows += _row(_cell(title, widths, is_number=False, run="<w:i/>", rule=above))
+            above = ""
         for line in lines:
             cells = zip(columns, widths, line, strict=True)
             rows += _row(
                 "".join(
-                    _cell(text, [width], is_number=column.is_number)
+                    _cell(text, [width], is_number=column.is_number, rule=above)
                     for column, width, text in cells
                 )
             )
+            above = ""
     caption = _paragraph(table.caption, "Caption") if table.caption else ""
+    borders = _RULES if goes_on else _RULES + _BETWEEN_ROWS
     grid = "".join(f'<w:gridCol w:w="{width}"/>' for width in widths)
     return (
-        f'{caption}<w:tbl><w:tblPr><w:tblW w:w="5000" w:type="pct"/><w:tblBorders>{_RULES}'
+        f'{caption}<w:tbl><w:tblPr><w:tblW w:w="5000" w:type="pct"/><w:tblBorders>{borders}'
         f"</w:tblBorders></w:tblPr><w:tblGrid>{grid}</w:tblGrid>{rows}</w:tbl>"
         # Without a paragraph between them, Word joins two tables.
         + _paragraph("", "Note")
@@ -180,9 +197,15 @@ def _row(cells: str, *, head: bool = False) -> str:
 
 
 def _cell(
-    text: str, widths: Sequence[int], *, is_number: bool, run: str = "", is_centred: bool = False
+    text: str,
+    widths: Sequence[int],
+    *,
+    is_number: bool,
+    run: str = "",
+    is_centred: bool = False,
+    rule: str = "",
 ) -> str:
-    """Return a cell over columns with these widths."""
+    """Return a cell over columns with these widths, and with a ``rule`` of its own."""
     size = f'<w:tcW w:w="{sum(widths)}" w:type="dxa"/>'
     wide = f'<w:gridSpan w:val="{len(widths)}"/>' if len(widths) > 1 else ""
     side = "right" if is_number else "center" if is_centred else ""
@@ -190,4 +213,4 @@ def _cell(
     aligned = '<w:ind w:left="240"/>' + aligned if text.startswith(INDENT) else aligned
     whole = "<w:noWrap/>" if is_number else ""
     words = _paragraph(text, "Cell", aligned, run)
-    return f"<w:tc><w:tcPr>{size}{wide}{whole}</w:tcPr>{words}</w:tc>"
+    return f"<w:tc><w:tcPr>{size}{wide}{rule}{whole}</w:tcPr>{words}</w:tc>"

@@ -6,6 +6,7 @@ Tables of files that are saved also need graphicx, which makes a wide table as w
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -22,7 +23,20 @@ from heckmanfa.text.printable import printable
 from heckmanfa.text.table import INDENT, Table
 from heckmanfa.text.wording import true_minus
 
-_GREEK = ("chi", "lambda", "rho", "sigma", "beta")
+# Signs that a font for Latin text lacks.
+_GREEK = {
+    letter: unicodedata.name(letter).split()[-1].replace("LAMDA", "LAMBDA")
+    for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"
+}
+_SIGNS = {
+    **{one: name.lower() if one.islower() else name.capitalize() for one, name in _GREEK.items()},
+    "\N{MICRO SIGN}": "mu",
+    "≤": "leq",
+    "≥": "geq",
+    "≠": "neq",
+    "≈": "approx",
+    "∞": "infty",
+}
 _SPECIAL_TEXT = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -38,7 +52,7 @@ _SPECIAL_TEXT = {
     "--": r"-{}-",
     "\N{MINUS SIGN}": "$-$",
     "\N{SUPERSCRIPT TWO}": "$^2$",
-    **{letter: rf"$\{name}$" for letter, name in zip("χλρσβ", _GREEK, strict=True)},
+    **{sign: rf"$\{name}$" for sign, name in _SIGNS.items()},
 }
 _SPECIAL = re.compile(
     "|".join(re.escape(text) for text in sorted(_SPECIAL_TEXT, key=len, reverse=True))
@@ -72,7 +86,7 @@ def render_latex(
 
 def latex_models(table: Table, notes: Sequence[str], caption: str | None, label: str | None) -> str:
     """Render a table of models as one float; ``caption`` is LaTeX."""
-    head = " & ".join(_title(column.title) for column in table.columns)
+    head = " & ".join(_escape(column.title) for column in table.columns)
     alignment = "".join("c" if column.is_number else "l" for column in table.columns)
     body = _tabular(alignment, head, _headed(table))
     return "\n".join(_float(body, caption, label, [*map(true_minus, notes)])) + "\n"

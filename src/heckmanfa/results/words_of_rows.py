@@ -8,7 +8,7 @@ from heckmanfa.results.facts import (
     FactWords,
 )
 from heckmanfa.results.funnel import LACKING, NOT_DATA
-from heckmanfa.text.option_words import option
+from heckmanfa.text.option_words import instead, option
 
 _FEW_CLUSTERS = (
     f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and tests "
@@ -23,6 +23,10 @@ _REPAIRED = (
     "its negative eigenvalues were set to zero, which does not make standard errors smaller."
 )
 _USE = "Tests and intervals use {distribution}."
+WILD = instead(
+    " wild_test() tests coefficients with few clusters.",
+    " In Python, wild_test() of the model tests coefficients with few clusters.",
+)
 
 ROWS: dict[str, FactWords] = {
     "selection": FactWords(
@@ -111,7 +115,7 @@ ROWS: dict[str, FactWords] = {
             "repaired": "The covariance of both clusterings is singular.",
         },
         "Report the number of clusters, and claim less. If a finer grouping keeps dependent rows "
-        f"together, name its column with {option('cluster', ...)}.",
+        f"together, name its column with {option('cluster', ...)}.{{wild}}",
         line="clusters",
         meaning={
             "": f"{_FEW_CLUSTERS} {_USE}",

@@ -18,6 +18,9 @@ _AVERAGE = option("search", "average")
 _BEST_SUBSET = option("search", "best-subset")
 _SEED = option("random_state", ...)
 _HONEST = option("honest", True)
+# Cases without honest halves: families that lack them, designs, which leave the bootstrap out as
+# well, and searches of both equations.
+_NOT_HALVED = ("no halves", "design", "both")
 _MIN_ROWS = option("min_level_rows", ...)
 _TOO_SMALL = (
     "they are those of a model whose features were known beforehand, and tend to be too small."
@@ -82,8 +85,10 @@ SEARCH: dict[str, FactWords] = {
         "The intervals ignore the search.",
         {
             "": f"Use {_AVERAGE}, whose intervals allow for it, or {_HONEST}.",
-            "survey": f"Use {_AVERAGE}, whose intervals allow for it.",
-            # They estimate one model again.
+            **dict.fromkeys(_NOT_HALVED, f"Use {_AVERAGE}, whose intervals allow for it."),
+            # No command has it.
+            "treatment": "Use {averages} in Python, whose intervals allow for the search.",
+            # An average is many models, and they estimate one again.
             "replicates": f"Say so, or name the features beforehand with {PREDICT_WITH}.",
         },
         why="The same rows choose the features and estimate effects, so intervals are too narrow.",
@@ -93,10 +98,14 @@ SEARCH: dict[str, FactWords] = {
             + instead("bootstrap() repeats the search; ", "")
             + f"{_HONEST} estimates on rows that had no part in it.",
             **dict.fromkeys(
-                ("survey", "replicates"),
+                ("no halves", "treatment"),
+                f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}"
+                + instead(" bootstrap() repeats the search.", ""),
+            ),
+            **dict.fromkeys(
+                ("design", "replicates"),
                 f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}",
             ),
-            # A search of both equations has no honest halves.
             "both": "Standard errors, intervals and p-values ignore the search of both equations: "
             f"{_TOO_SMALL}",
         },
@@ -105,7 +114,10 @@ SEARCH: dict[str, FactWords] = {
     "near_ties": FactWords(
         "sets nearly as good",
         "Other sets of features are nearly as good.",
-        f"Use {_AVERAGE}, and report the chance of each feature.",
+        {
+            "": f"Use {_AVERAGE}, and report the chance of each feature.",
+            "replicates": "Report other sets that are nearly as good, too.",
+        },
         sentence="{ties} {report}",
         claim="That these are exactly the features that predict",
         because="{ties}",

@@ -282,7 +282,9 @@ class FormulaDesign:
         if is_names(values):
             frame = to_pandas(data)
             refuse_absent(list(values), frame.columns, f"{what}: the data")
-            return frame[list(values)][self.kept]
+            if len({*values}) < len(values):
+                raise InputError(f"{what} names {quoted(values[0])} twice: name it once")
+            return frame[list(values)][self.kept].reset_index(drop=True)
         if isinstance(values, str):
             frame = to_pandas(data)
             refuse_absent([values], frame.columns, f"{what}: the data")
@@ -290,8 +292,8 @@ class FormulaDesign:
         array = np.asarray(values)
         if array.shape[:1] != (self.n_rows,):
             raise InputError(
-                f"{what} must be the name of one column, or have an entry for each of the "
-                f"{self.n_rows} rows; it has shape {array.shape}"
+                f"{what} must be the name of a column, or names of two for clusters, or have an "
+                f"entry for each of the {self.n_rows} rows; it has shape {array.shape}"
             )
         return array[self.kept]
 
