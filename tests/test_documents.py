@@ -55,6 +55,7 @@ WITH_CODE = (
 WITH_COMMANDS = (
     *("README.md", *COMMAND_LINE),
     *("docs/treatment.md", "docs/ordered.md", "docs/not_normal.md", "docs/surveys.md"),
+    "docs/bounds.md",
 )
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE

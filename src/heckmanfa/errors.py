@@ -213,7 +213,7 @@ class MissingFeaturesWarning(HeckmanfaWarning):
 
 
 class UnderdeterminedWarning(HeckmanfaWarning):
-    """The rows do not determine the coefficients, so the minimum-norm solution is returned."""
+    """Too few rows determine coefficients: these are of minimum norm, or have no standard error."""
 
 
 class DroppedFeaturesWarning(HeckmanfaWarning):

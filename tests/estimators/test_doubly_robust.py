@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVC
+from tests.leaving_out import effective, left_out
 
 from heckmanfa import DoublyRobust, InverseProbabilityWeighted, NaiveOLS, save, scan_parquet
 from heckmanfa.errors import (
@@ -115,20 +117,25 @@ def test_estimates_and_errors_are_those_of_the_influence_functions(kind):
     ]
     assert model.mean_ == pytest.approx(means[0])
 
-    influence = [
-        np.where(who, psi - mean, 0.0) / count[who].sum()
-        for who, mean in zip((one | True, ~one, one), means, strict=True)
-    ]
-    influence.append(influence[2] - influence[1])
-    inverse = np.linalg.inv(W.T @ (W * count[:, None]))
-    influence = np.column_stack([*influence, (W * (psi - W @ beta)[:, None]) @ inverse])
-    if groups is not None:
-        totals = pd.DataFrame(influence).groupby(groups).sum().to_numpy()
-        expected = totals.T @ totals * 60 / 59
-    else:
-        power, size = (2, n) if kind == "sampling" else (1, count.sum())
-        expected = (influence * count[:, None] ** power).T @ influence * size / (size - 1)
+    # What a row or a cluster adds is how far each regression moves without it.
+    units = np.arange(n) if groups is None else groups
+    frequency = kind == "frequency"
+    given_weight, copies = (np.ones(n), count) if frequency else (count, None)
+    pulls = []
+    for design, member in [(np.ones((n, 1)), who) for who in (one | True, ~one, one)] + [
+        (W, one | True)
+    ]:
+        moves = left_out(design, given_weight * member, psi, units, copies)
+        square = (design * (count * member)[:, None]).T @ design
+        pulls.append(moves @ np.linalg.inv(square))
+    pulls.insert(3, pulls[2] - pulls[1])
+    pulls = np.column_stack(pulls)
+    size = count.sum() if frequency else len(pulls)
+    times = count if frequency else np.ones(len(pulls))
+    expected = (pulls * times[:, None]).T @ pulls * (size - 1) / size
     np.testing.assert_allclose(model.vcov(), expected, rtol=1e-8, atol=1e-14)
+    reach = student.ppf(0.975, effective(pulls, size - 1, times)) * table["std_error"]
+    np.testing.assert_allclose(table["ci_high"] - table["estimate"], reach, rtol=1e-8)
 
 
 def test_without_missing_outcomes_it_is_the_plain_mean_and_least_squares(frame, simulated):
@@ -324,6 +331,8 @@ def test_chances_of_zero_are_capped_and_counted():
     X, y = draw(300, 0)
     model = DoublyRobust(selection_model=Zero(), random_state=0).fit(X, y)
     assert model.n_clipped_ == (~np.isnan(y)).sum()
+    assert model.max_weight_ == np.inf
+    assert "infinite" in str(model.summary())
     assert np.isfinite(model.tidy()["std_error"]).all()
     assert "100.0% of the weight" in str(model.diagnostics())
 
@@ -336,6 +345,50 @@ class Broken(Outcome):
         return np.full(len(X), np.nan)
 
 
+class Short(Outcome):
+    def predict(self, X):
+        return np.zeros(len(X) - 1)
+
+
+class Raising(Outcome):
+    def fit(self, X, y, sample_weight=None):
+        raise RuntimeError("no luck")
+
+
+class OneClass(Selection):
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.array([0])
+        return self
+
+    def predict_proba(self, X):
+        return np.ones((len(X), 1))
+
+
+class Beyond(Selection):
+    def predict_proba(self, X):
+        return np.tile([-1.0, 2.0], (len(X), 1))
+
+
+class Reversed(Selection):
+    """The same chances with the classes in another order."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.array([1, 0])
+        return self
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+def test_the_order_of_the_classes_does_not_matter():
+    X, y = draw(300, 0)
+    first, second = (
+        DoublyRobust(outcome_model=Outcome(), selection_model=kind()).fit(X, y).mean_
+        for kind in (Selection, Reversed)
+    )
+    assert first == second
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -345,6 +398,10 @@ class Broken(Outcome):
         ({"outcome_model": "forest"}, "outcome_model"),
         ({"outcome_model": Broken()}, "outcome_model predicts .* not finite"),
         ({"outcome_model": KNeighborsRegressor(900)}, "outcome_model cannot be fitted"),
+        ({"outcome_model": Short()}, "outcome_model predicts 159 values for 160 rows"),
+        ({"outcome_model": Raising()}, "outcome_model cannot be fitted to a fold: no luck"),
+        ({"selection_model": OneClass()}, r"selection_model .* the classes \[0\]"),
+        ({"selection_model": Beyond()}, r"160 probabilities outside of \[0, 1\]"),
         ({"n_folds": 1}, "n_folds"),
         ({"trim": 0.5}, "trim"),
         ({"cov_type": "classical"}, "no classical covariance"),
@@ -357,6 +414,15 @@ class Broken(Outcome):
 def test_what_cannot_be_used_is_refused_by_name(options, match, frame, simulated):
     with pytest.raises(InputError, match=match):
         DoublyRobust(**options).fit(frame, simulated.y)
+
+
+def test_groups_of_one_level_and_levels_that_decide_selection_are_refused(frame, simulated):
+    with pytest.raises(InputError, match=r"over names 'all', which has a single value"):
+        DoublyRobust(["age"], over="all").fit(frame.assign(all="a"), simulated.y)
+    first = np.arange(800) == np.flatnonzero(simulated.selected)[0]
+    rare = frame.assign(rare=np.where(first, "x", "y"))
+    with pytest.raises(SeparationError, match="or pass a selection_model whose chances stay"):
+        DoublyRobust(["age"], over="rare", random_state=0).fit(rare, simulated.y)
 
 
 def test_weights_that_a_model_would_ignore_are_refused(frame, simulated):

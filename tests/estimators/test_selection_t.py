@@ -527,3 +527,17 @@ def test_tails_without_a_mean_have_no_expectation() -> None:
     assert np.isnan(model.predict(data.X[:3], "selected")).all()
     assert np.isfinite(model.predict(data.X[:3])).all()
     assert "no mean" in str(model.diagnostics())
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_degrees_of_freedom_that_stay_infinite_have_not_moved() -> None:
+    rng = np.random.default_rng(4)
+    X, u = rng.normal(size=(500, 3)), rng.uniform(-1.7, 1.7, 500)
+    y = 1 + X[:, 0] + X[:, 1] + 0.5 * u + rng.uniform(-1.7, 1.7, 500)
+    y = np.where(X[:, 0] + X[:, 2] + u > 0, y, np.nan)
+    model = Heckman([0, 1], method="ml", errors="t").fit(X, y)
+    assert model.fit_.error_values["df"] == np.inf
+    # Warnings of NumPy are errors here.
+    terms = model.what_if(X, y).terms.query("term == 'df'")
+    assert (terms["shift"][terms["after"] == np.inf] == 0.0).all()
+    assert len(terms) == 3

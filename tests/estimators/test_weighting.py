@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import f, norm
 from scipy.stats import t as student
+from tests.leaving_out import effective, left_out
 
 from heckmanfa import InverseProbabilityWeighted, NaiveOLS, save, scan_parquet
 from heckmanfa.datasets import load_mroz
@@ -46,7 +47,11 @@ def moment_conditions(theta, X, places, y, selected, clip):
 
 
 def stacked_covariance(model, X, places, y, selected, *, count, power=1, groups=None, clip=50.0):
-    """The sandwich of the stacked equations, their derivatives taken numerically."""
+    """The sandwich of the stacked equations, and effective degrees of freedom.
+
+    Derivatives are numerical. What a row or a cluster adds to the regression is how far the
+    coefficients move without it.
+    """
     p = X.shape[1] + 1
     values = model.tidy()["estimate"].to_numpy()
     theta = np.append(values[-p:], values[:-p])
@@ -63,16 +68,24 @@ def stacked_covariance(model, X, places, y, selected, *, count, power=1, groups=
         ]
     )
     rows = moment_conditions(theta, X, places, filled, selected, clip)
-    if groups is not None:
-        totals = pd.DataFrame(rows * count[:, None]).groupby(groups).sum().to_numpy()
-        middle = totals.T @ totals * len(totals) / (len(totals) - 1)
+    Z, W = (np.column_stack([np.ones(len(X)), columns]) for columns in (X, X[:, places]))
+    weight = selected * np.minimum(1 / norm.cdf(Z @ theta[:p]), clip)
+    frequency = power == 1 and groups is None
+    units = np.arange(len(y)) if groups is None else groups
+    if frequency:
+        moves = left_out(W, weight, filled, units, count)
     else:
-        n = count.sum() if power == 1 else len(rows)
-        middle = (rows * count[:, None] ** power).T @ rows * n / (n - 1)
-    bread = np.linalg.inv(derivative)
-    covariance = bread @ middle @ bread.T
+        moves, rows = left_out(W, weight * count, filled, units), rows * count[:, None]
+    totals = pd.DataFrame(rows).groupby(units).sum().to_numpy()
+    totals = np.column_stack([totals[:, :p], moves])
+    n = count.sum() if frequency else len(totals)
+    shrink = np.where(np.arange(len(theta)) < p, 1.0, (n - 1) / n)
+    pulls = totals @ np.linalg.inv(derivative).T * shrink
+    times = count if frequency else np.ones(len(pulls))
     order = [*range(p, len(theta)), *range(p)]
-    return covariance[np.ix_(order, order)]
+    pulls = pulls[:, order]
+    covariance = (pulls * times[:, None]).T @ pulls * n / (n - 1)
+    return covariance, effective(pulls, n - 1, times)
 
 
 @pytest.mark.parametrize("clip", [1.6, 50.0])
@@ -88,7 +101,7 @@ def test_standard_errors_are_those_of_the_stacked_equations(kind, clip, frame, s
     model = InverseProbabilityWeighted(PREDICTION, clip=clip, **options)
     model.fit(frame, simulated.y, **given)
     assert (model.n_clipped_ > 5) == (clip == 1.6)
-    expected = stacked_covariance(
+    expected, df = stacked_covariance(
         *(model, simulated.X, [0, 2, 3], simulated.y, simulated.selected),
         count=count,
         power=power,
@@ -98,9 +111,13 @@ def test_standard_errors_are_those_of_the_stacked_equations(kind, clip, frame, s
     np.testing.assert_allclose(model.vcov(), expected, rtol=2e-5, atol=1e-9)
     table = model.tidy(0.9)
     np.testing.assert_allclose(table["std_error"], np.sqrt(np.diag(expected)), rtol=2e-5)
-    reach = student.ppf(0.95, 49) if kind == "cluster" else norm.ppf(0.95)
     np.testing.assert_allclose(
-        table["ci_high"] - table["estimate"], reach * table["std_error"], rtol=1e-10
+        table["ci_high"] - table["estimate"],
+        student.ppf(0.95, df) * table["std_error"],
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(
+        table["p_value"], 2 * student.sf(abs(table["statistic"]), df), rtol=1e-4
     )
     assert table["equation"].tolist() == ["prediction"] * 4 + ["selection"] * 7
     assert table["term"].tolist() == ["Intercept", *PREDICTION, "Intercept", *NAMES]
@@ -155,14 +172,13 @@ def test_frequencies_are_rows_and_the_scale_of_sampling_weights_is_free(frame, s
     np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
-def test_without_missing_outcomes_errors_are_whites(frame, simulated):
+def test_without_missing_outcomes_errors_are_those_of_the_jackknife(frame, simulated):
     with pytest.warns(AllObservedWarning):
         model = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.complete_y)
     W = np.column_stack([np.ones(800), frame[PREDICTION]])
-    bread = np.linalg.inv(W.T @ W)
-    residual = simulated.complete_y - W @ bread @ W.T @ simulated.complete_y
-    expected = bread @ (W.T * residual**2) @ W @ bread * 800 / 799
-    np.testing.assert_allclose(model.vcov(), expected, rtol=1e-8)
+    moves = left_out(W, np.ones(800), simulated.complete_y, np.arange(800))
+    pulls = moves @ np.linalg.inv(W.T @ W)
+    np.testing.assert_allclose(model.vcov(), pulls.T @ pulls * 799 / 800, rtol=1e-8)
     assert model.diagnostics().to_frame().empty
     assert "no outcome is missing" in str(model.summary())
 
@@ -251,6 +267,17 @@ def test_a_trim_that_leaves_no_row_is_refused():
         InverseProbabilityWeighted(trim=0.4).fit(X, y)
 
 
+def test_a_trim_that_leaves_too_few_rows_says_how_many():
+    rng = np.random.default_rng(0)
+    # Chances are 2/50 and 4/50.
+    X = np.column_stack([np.repeat([1.0, 0.0], 50), rng.normal(size=(100, 2))])
+    y = np.full(100, np.nan)
+    y[[3, 7, 51, 60, 70, 80]] = rng.normal(size=6)
+    model = InverseProbabilityWeighted(selection_features=[0], trim=0.06)
+    with pytest.raises(InputError, match="leaves 4 rows with an outcome, too few for 4 coef"):
+        model.fit(X, y)
+
+
 def test_few_rows_with_most_of_the_weight_are_a_problem():
     rng = np.random.default_rng(3)
     x = rng.normal(size=1500)
@@ -297,7 +324,17 @@ def test_a_wald_test_is_the_quadratic_form_of_the_covariance(frame, simulated):
     V = model.vcov().to_numpy()[1:3, 1:3]
     b = model.coef_[[0, 2]]
     test = model.wald_test("age = 0, exper = 0")
-    assert test.statistic == pytest.approx(b @ np.linalg.solve(V, b))
+    assert test.chi2 == pytest.approx(b @ np.linalg.solve(V, b))
+    # F, with the fewer effective degrees of freedom of the two.
+    table = model.tidy()
+    least = max(
+        (table["ci_high"] - table["estimate"])[place] / table["std_error"][place]
+        for place in (1, 2)
+    )
+    assert student.ppf(0.975, test.df_denominator) == pytest.approx(least)
+    assert test.p_value == pytest.approx(f.sf(test.statistic, 2, test.df_denominator))
+    one = model.wald_test("age = 0")
+    assert one.p_value == pytest.approx(table["p_value"][1])
     matrix = np.zeros((1, 11))
     matrix[0, 5] = 1.0
     z = model.tidy()["statistic"][5]
@@ -312,6 +349,13 @@ def test_a_wald_test_is_the_quadratic_form_of_the_covariance(frame, simulated):
     assert few.tidy()["p_value"].between(0, 1).all()
     with pytest.raises(NotIdentifiedError, match="rank 2"):
         few.wald_test("age = 0, exper = 0, kids = 0")
+
+
+def test_fewer_clusters_than_the_study_had_are_warned_of(frame, simulated):
+    model = InverseProbabilityWeighted(PREDICTION, cov_type="cluster")
+    model.fit(frame, simulated.y, groups=np.arange(800) % 20)
+    with pytest.warns(FewClustersWarning, match="rests on 19 clusters. With fewer than 20"):
+        model.fit(frame, simulated.y, groups=np.arange(800) % 19)
 
 
 def test_covariances_and_clusters_that_cannot_be_are_refused(frame, simulated):

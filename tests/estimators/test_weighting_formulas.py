@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import heckmanfa
-from heckmanfa import DoublyRobust, Heckman, InverseProbabilityWeighted, Survey
+from heckmanfa import DoublyRobust, Heckman, InverseProbabilityWeighted
 from heckmanfa.cli import app
 from heckmanfa.errors import (
     HeckmanfaError,
@@ -235,13 +235,3 @@ def test_dask_frames_are_predicted_lazily_and_scored(kind, frame):
     rows = dd.from_pandas(frame[["x1", "z", "region", "s", "y", "w"]], npartitions=3)
     np.testing.assert_allclose(model.predict(rows).compute(), model.predict(frame))
     assert model.score(rows) == pytest.approx(model.score(frame))
-
-
-def test_a_survey_is_refused_rather_than_ignored(kind, frame):
-    survey = Survey(weights="w")
-    with pytest.raises(
-        InputError, match="takes no Survey: pass its weights with weight_kind='sampling'"
-    ):
-        kind.from_formula(*FORMULAS, frame, cov_type=survey)
-    with pytest.raises(InputError, match="takes no Survey"):
-        kind(cov_type=survey).fit(frame[["x1", "z", "w"]], frame["y"])

@@ -188,6 +188,42 @@ def test_an_answer_says_what_is_known_without_a_model(mroz):
     assert "43%" in check.do
 
 
+def test_an_answer_says_the_difference_of_two_groups(mroz):
+    """Of the first feature that is 0 or 1; a category of three levels has no two groups."""
+    town = mroz["city"].map({0: "country", 1: "town"})
+    grade = pd.cut(mroz["lwage"], [-10, 0.8, 1.4, 10], labels=["low", "mid", "top"])
+    table = mroz[["lwage", "educ", "age"]].assign(kids=np.minimum(mroz["kids5"], 2).astype(str))
+    common = {"search": "none", "select_only": ["age"]}
+    worst = bounds.difference(mroz["lwage"], mroz["city"]).tidy().loc[0]
+    for extra, called in (
+        ({"city": mroz["city"]}, "city = 1 rather than 0"),
+        ({"town": town}, "town"),
+    ):
+        answer = analyse(table.assign(**extra), outcome="lwage", **common)
+        (check,) = [check for check in answer.checks if check.key == "without_model"]
+        row = answer.bounds.tidy().iloc[-1]
+        np.testing.assert_allclose(
+            row[["low", "high", "observed"]].tolist(), worst[["low", "high", "observed"]].tolist()
+        )
+        assert row["quantity"] == "difference"
+        assert called in row["group"]
+        assert called in check.words
+        X = answer.loaded.X
+        side = X[[name for name in X if name.startswith(("city", "town"))]].to_numpy()[:, 0] == 1
+        said = answer.model.predict(X)
+        assert row["model"] == pytest.approx(said[side].mean() - said[~side].mean(), rel=1e-9)
+        low, high, model = numbers_in(check.words.partition("The difference")[2])[-3:]
+        expected = [worst["low"], worst["high"], row["model"]]
+        assert [low, high, model] == pytest.approx(expected, rel=0.01)
+    answer = analyse(table, outcome="lwage", **common)
+    assert answer.bounds.tidy()["quantity"].tolist() == ["mean"]
+    ordered = table.drop(columns="lwage").assign(grade=grade, city=mroz["city"])
+    answer = analyse(ordered, outcome="grade", outcome_kind="ordered", **common)
+    top = bounds.difference(grade.astype(object), mroz["city"], of="top").tidy().loc[0]
+    row = answer.bounds.tidy().iloc[-1]
+    assert row[["low", "high"]].tolist() == pytest.approx(top[["low", "high"]].tolist())
+
+
 def test_a_model_beyond_its_bounds_is_a_caution():
     """Rows without an outcome have features far beyond the others, where the line runs on."""
     rng = np.random.default_rng(0)
@@ -209,4 +245,7 @@ def test_a_report_of_a_model_has_the_check_where_its_rows_are_given(model, X, y,
     model.report(tmp_path / "without.html")
     words = "check-without_model"
     assert words in (tmp_path / "with.html").read_text()
+    both = Heckman([*PREDICT, "city"]).fit(X, y)
+    both.report(tmp_path / "city.html", X, y)
+    assert "city = 1 rather than 0" in (tmp_path / "city.html").read_text()
     assert words not in (tmp_path / "without.html").read_text()

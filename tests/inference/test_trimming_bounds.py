@@ -200,3 +200,15 @@ def test_what_cannot_be_trimmed_is_refused(rows, ask, named):
     with pytest.raises(InputError) as refused:
         ask(rows)
     assert named in str(refused.value)
+
+
+def test_a_single_outcome_of_a_group_tells_no_variance(rows):
+    first = rows.index[rows["d"] & rows["y"].notna()][0]
+    y = rows["y"].where(~rows["d"] | (rows.index == first))
+    result = bounds.lee(y, rows["d"])
+    assert result.tidy().loc[0, ERRORS].isna().all()
+    cells = rows["x"].where(~rows["d"] | rows["y"].isna() | (rows["x"] > 0), 1)
+    cells[first] = 0
+    result = bounds.lee(rows["y"], rows["d"], covariates=cells)
+    assert result.tidy()[ERRORS].notna().all(axis=None)
+    assert "In 1 cell a group has a single outcome" in " ".join(str(result).split())

@@ -412,3 +412,55 @@ def test_a_picture_holds_the_numbers_that_are_drawn(rows):
         shown = float(row[1].replace("\N{MINUS SIGN}", "-"))
         assert shown == pytest.approx(low, abs=0.006)
     assert "<svg" in result.picture().svg(640)
+
+
+# What formulas cannot know. -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_a_group_of_one_row_or_cluster_has_no_errors(rows, clusters):
+    """Its mean would seem to vary by nothing."""
+    group = np.where(np.arange(300) == 0, "alone", "others").astype(object)
+    group[1:150] = "half"
+    given = {"groups": np.where(group == "half", 0, np.arange(300))} if clusters else {}
+    y = rows["y"].fillna({0: 1.0})
+    table = bounds.difference(y, group, reference="others", y_range=(-4, 6), **given).tidy()
+    errors = table.set_index("group")[["se_low", "ci_low", "ci_high"]].isna().all(axis=1)
+    assert errors["alone"]
+    assert errors["alone less others"]
+    assert errors["half"] == clusters
+    assert not errors["others"]
+    result = bounds.quantile(y, 0.5, group=group, **given)
+    assert np.isnan(result.tidy().loc[0, "se_low"])
+    assert "no standard errors" in " ".join(str(result).split())
+    assert "nan" not in result.sentence
+    assert "<svg" in result.picture().svg(600)
+
+
+def test_a_single_row_has_no_interval():
+    table = bounds.mean([1.0], y_range=(0, 2)).tidy().loc[0]
+    assert table[["se_low", "ci_low", "ci_high"]].isna().all()
+
+
+def test_an_interval_stays_within_what_a_number_can_be():
+    y = [1.0, 0.0, 1.0, None, 1.0]
+    share = bounds.share(y).tidy().loc[0]
+    assert (share["ci_low"], share["ci_high"]) == (pytest.approx(0.6 - 1.66 * 0.245, abs=0.02), 1.0)
+    apart = bounds.difference([1.0, 1.0, 1.0, None, 0.0, 0.0], list("aaabbb"), y_range=(0, 1))
+    assert apart.tidy().loc[0, "ci_low"] == -1.0
+
+
+@pytest.mark.parametrize("unit", [1e250, 1e-250])
+def test_units_do_not_matter(rows, unit):
+    clusters = {"groups": rows["cluster"]}
+    for ask in (
+        lambda y: bounds.mean(y, group=rows["z"]),
+        lambda y: bounds.mean(y, **clusters),
+        lambda y: bounds.projection(rows[["x"]], y),
+        lambda y: bounds.quantile(y, 0.6),
+        lambda y: bounds.lee(y, rows["z"] > 0),
+        lambda y: bounds.monotone_instrument(y, rows["z"], n_boot=50),
+    ):
+        names = ["low", "high", "se_low", "se_high", "ci_low", "ci_high", "observed"]
+        one, other = ask(rows["y"]).tidy()[names], ask(rows["y"] * unit).tidy()[names]
+        np.testing.assert_allclose(other.to_numpy(dtype=float) / unit, one, rtol=1e-6)

@@ -96,7 +96,7 @@ def read_outcome(
         booleans |= bool(counts) and spellings_of(list(counts)).booleans
     # A treatment has no other model of the same outcome.
     amounts = _asks_for_amounts(question) and not question.family.sees_everyone
-    outcome = _numbers(series, name, "outcome", amounts=amounts)
+    outcome = numbers_in(series, name, "outcome", amounts=amounts)
     counted = number_tally(outcome)
     _check_outcome(question, counted)
     target = target_of_numbers(question, counted, booleans=booleans)
@@ -133,7 +133,7 @@ def read_roles(
         if question.family.sees_everyone:
             selected = np.where(words.isna().to_numpy(dtype=bool), np.nan, selected)
     if question.weights is not None:
-        weights = _numbers(frame[question.weights], question.weights, "weights")
+        weights = numbers_in(frame[question.weights], question.weights, "weights")
         _check_weights(question, number_tally(weights))
     for name in question.cluster:
         _check_groups(name, int(frame[name].isna().sum()))
@@ -143,9 +143,9 @@ def read_roles(
     if (survey := question.survey) is not None:
         numbers = {} if weights is None else {str(survey.weights): weights}
         if survey.fpc is not None:
-            numbers[survey.fpc] = _numbers(frame[survey.fpc], survey.fpc, "fpc")
+            numbers[survey.fpc] = numbers_in(frame[survey.fpc], survey.fpc, "fpc")
         for name in survey.replicate_columns(frame.columns):
-            numbers[name] = _numbers(frame[name], name, "replicate_weights")
+            numbers[name] = numbers_in(frame[name], name, "replicate_weights")
         groups, weights = read_units(survey, frame, numbers)
     return selected, weights, groups
 
@@ -165,7 +165,7 @@ def count_texts(series: pd.Series[Any]) -> tuple[dict[str, int], dict[str, int]]
     return counts, bad
 
 
-def _numbers(series: pd.Series[Any], name: str, role: str, *, amounts: bool = False) -> Floats:
+def numbers_in(series: pd.Series[Any], name: str, role: str, *, amounts: bool = False) -> Floats:
     """Return a column as numbers; refuse one that holds text only, or much of it.
 
     ``amounts`` says that these were asked for, and that two classes have another model.

@@ -152,11 +152,15 @@ class FittedQuestion(Prepared):
     @cached_property
     @in_labels
     def bounds(self) -> Bounds | None:
-        """Bounds of the mean outcome without the model; None unless its rows are in memory."""
+        """Bounds of the mean outcome without the model; None unless its rows are in memory.
+
+        The difference of two groups is added if a feature has two.
+        """
         if self.loaded is None:
             return None
         passed = PassedRows(self.loaded.X, self.outcome, **self.loaded.roles)
-        return bounds_or_none(self.model.fit_, passed, "the model", self.question.fitted)
+        fit, contrast = self.model.fit_, self.evidence.contrast
+        return bounds_or_none(fit, passed, "the model", self.question.fitted, contrast)
 
     @cached_property
     @in_labels

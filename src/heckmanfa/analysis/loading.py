@@ -71,7 +71,7 @@ from heckmanfa.data.fitted_levels import (
 )
 from heckmanfa.data.missing_features import GapCounts
 from heckmanfa.data.row_parts import count_parts
-from heckmanfa.data.row_rules import RowStatus, explain_known_only
+from heckmanfa.data.row_rules import explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.data.survey import groups_at
@@ -298,7 +298,8 @@ def _encode(
         lost=lost,
         everyone=question.family.sees_everyone,
     )
-    encoding, X = _settle(question, encoding, X, status, weight)
+    fitted = status.kept if weight is None else status.kept & (weight > 0)
+    encoding, X = settle(question, encoding, X, fitted)
     kept = np.asarray(X.notna().all(axis="columns"), dtype=bool)
     X = X.loc[kept]
     return Prepared(
@@ -371,16 +372,11 @@ def find_codes(
     return find_suspicions(tallies, question.outcome), find_coded_numbers(coded)
 
 
-def _settle(
-    question: Question,
-    encoding: Encoding,
-    X: pd.DataFrame,
-    status: RowStatus,
-    weight: Floats | None,
+def settle(
+    question: Question, encoding: Encoding, X: pd.DataFrame, fitted: Mask
 ) -> tuple[Encoding, pd.DataFrame]:
     """Let categories have the levels of the rows that will be fitted."""
     asked = _references(question, encoding)
-    fitted = status.kept if weight is None else status.kept & (weight > 0)
     rows = count_levels_in(encoding, X, fitted)
     settled = with_fitted_levels(encoding, rows, asked)
     return settled, recoded(X, encoding, settled)

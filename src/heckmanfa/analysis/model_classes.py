@@ -234,7 +234,7 @@ Origin: classes -
 Overlap: share_capped ~; share_dropped ~; largest ~; effective ~; share_largest ~; lowest ~;
     highest ~
 OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
-PlainEstimates: terms >T; values [T]; covariance [T, T] ~
+PlainEstimates: terms >T; values [T]; covariance [T, T] ~; df [T] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];
     inner_covariance [1 + p, 1 + p] ~
 QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]; selection @K; n_features =K

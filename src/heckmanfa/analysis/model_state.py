@@ -273,6 +273,7 @@ def _check_estimates(estimates: PlainEstimates, overlap: Overlap | None) -> None
     """Refuse estimates that cannot be tabulated, and weights that are on no row."""
     variances = np.diag(estimates.covariance)
     _require(not (variances < 0).any(), "a variance of its estimates is negative")
+    _require(estimates.df is None or not (estimates.df <= 0).any(), "a variance has no df")
     clusters = estimates.n_clusters
     _require(clusters is None or clusters > 1, "its covariance is of too few clusters")
     _require(overlap is None or overlap.n_rows > 0, "its weights are on no row")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 TABLE, OUTCOME, FEATURES, SEARCH = "Table", "Outcome", "Features", "Search"
 MODEL, READING = "Model", "Reading the table"
 WORDS = "Words for readers"
-COMPARE, PREDICT = frozenset(["compare"]), frozenset(["predict"])
+COMPARE, PREDICT, BOUNDS = (frozenset([command]) for command in ("compare", "predict", "bounds"))
 
 Names = tuple[str, ...]
 """names of columns; one name, and any sequence of names, also count"""

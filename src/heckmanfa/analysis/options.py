@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from heckmanfa.analysis.option_help import (
+    BOUNDS,
     COMPARE,
     FEATURES,
     MODEL,
@@ -53,7 +54,7 @@ class Options:
             "of Parquet and Arrow also a folder, a pattern in quotes, or a URL such as "
             "s3://bucket/a; - is CSV from standard input.",
             TABLE,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="A table: CSV, Parquet, Feather, Stata or Excel.",
         ),
     ]
@@ -62,7 +63,7 @@ class Options:
         About(
             "Column of the outcome, empty where it is not observed.",
             OUTCOME,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="Column of the outcome, empty where not observed.",
         ),
     ]
@@ -71,7 +72,7 @@ class Options:
         About(
             "Column of 0 and 1 (or yes and no) that says who is selected.",
             OUTCOME,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="Column of 0 and 1 that says who is selected.",
         ),
     ] = None
@@ -233,19 +234,20 @@ class Options:
         About(
             "Column of weights; compare takes frequencies only, but of a survey.",
             MODEL,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="Column of weights.",
         ),
     ] = None
-    weight_kind: Annotated[WeightKind, About("frequency (they count rows) or sampling.", MODEL)] = (
-        "frequency"
-    )
+    weight_kind: Annotated[
+        WeightKind, About("frequency (they count rows) or sampling.", MODEL, BOUNDS)
+    ] = "frequency"
     cluster: Annotated[
         Names,
         About(
             "Column of clusters, whose rows are dependent; or two, separated by a comma, if rows "
             "are dependent within either.",
             MODEL,
+            BOUNDS,
             brief="Column of clusters, or two.",
         ),
     ] = ()
@@ -255,7 +257,7 @@ class Options:
             "Column of a survey's strata: standard errors are by its design, and weights are "
             "sampling weights. compare has the design of a survey for treatments.",
             MODEL,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="Column of a survey's strata.",
         ),
     ] = None
@@ -265,7 +267,7 @@ class Options:
             "Column of a survey's primary sampling units, such as villages; every row is one "
             "unless given.",
             MODEL,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="Column of a survey's sampling units.",
         ),
     ] = None
@@ -275,11 +277,12 @@ class Options:
             "Column of the number of units that a stratum has in the population, or of the share "
             "that was drawn.",
             MODEL,
-            COMPARE,
+            COMPARE | BOUNDS,
         ),
     ] = None
     nest: Annotated[
-        bool, About("Labels of sampling units start again in each stratum.", MODEL, COMPARE)
+        bool,
+        About("Labels of sampling units start again in each stratum.", MODEL, COMPARE | BOUNDS),
     ] = False
     single_psu: Annotated[
         SinglePsu,
@@ -287,7 +290,7 @@ class Options:
             "What to do with a stratum of one unit: error (refuse it), certainty (it adds nothing) "
             "or centered (take its deviation from the mean of all units).",
             MODEL,
-            COMPARE,
+            COMPARE | BOUNDS,
         ),
     ] = "error"
     subpop: Annotated[
@@ -296,7 +299,7 @@ class Options:
             "Column of 0 and 1 (or yes and no) that says who is in the subpopulation; others are "
             "not fitted, and count in the design.",
             MODEL,
-            COMPARE,
+            COMPARE | BOUNDS,
         ),
     ] = None
     replicate_weights: Annotated[
@@ -357,11 +360,13 @@ class Options:
         About(
             "Columns to treat as categories.",
             FEATURES,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="Columns to treat as categories.",
         ),
     ] = ()
-    numeric: Annotated[Names, About("Columns to treat as numbers.", FEATURES, COMPARE)] = ()
+    numeric: Annotated[
+        Names, About("Columns to treat as numbers.", FEATURES, COMPARE | BOUNDS)
+    ] = ()
     honest: Annotated[
         bool,
         About(
@@ -376,7 +381,7 @@ class Options:
             "Decimal mark of CSV and Excel files, . or , (unless given, inferred from all "
             "values; predict takes that of the fit).",
             READING,
-            COMPARE | PREDICT,
+            COMPARE | PREDICT | BOUNDS,
         ),
     ] = None
     thousands: Annotated[
@@ -384,7 +389,7 @@ class Options:
         About(
             "Thousands separator of such files: , or . or a blank or ' (or none).",
             READING,
-            COMPARE | PREDICT,
+            COMPARE | PREDICT | BOUNDS,
         ),
     ] = None
     sheet: Annotated[
@@ -392,7 +397,7 @@ class Options:
         About(
             "Sheet of an Excel file, by name or number (the first that is not empty unless given).",
             READING,
-            COMPARE | PREDICT,
+            COMPARE | PREDICT | BOUNDS,
             brief="Sheet of an Excel file.",
         ),
     ] = None
@@ -402,7 +407,7 @@ class Options:
             "Line of a CSV file, or row of an Excel sheet, with the names of the columns; those "
             "above it are skipped (the first below any titles unless given).",
             READING,
-            COMPARE | PREDICT,
+            COMPARE | PREDICT | BOUNDS,
             least=1,
         ),
     ] = None
@@ -412,7 +417,7 @@ class Options:
             "Values that mean missing, such as -99 or refused, in all columns; or in one of them, "
             "as in income=-99.",
             READING,
-            COMPARE,
+            COMPARE | BOUNDS,
             brief="Values that mean missing, such as -99.",
         ),
     ] = ()
@@ -428,6 +433,7 @@ class Options:
             "Level that the others of a category are compared with, as in region=north (the first "
             "that rows of the fit have, unless given).",
             FEATURES,
+            BOUNDS,
             metavar="COLUMN=LEVEL",
             brief="Level that the others are compared with.",
         ),
@@ -456,11 +462,11 @@ class Options:
             "Rows that are not data, such as totals: a column and what it holds there, as in "
             "region=Total, or last (the last row).",
             READING,
-            COMPARE,
+            COMPARE | BOUNDS,
             metavar="COLUMN=VALUE",
         ),
     ] = ()
-    seed: Annotated[int, About("Seed of the random numbers.", MODEL, COMPARE, least=0)] = 0
+    seed: Annotated[int, About("Seed of the random numbers.", MODEL, COMPARE | BOUNDS, least=0)] = 0
     stream_above: Annotated[
         float,
         About(

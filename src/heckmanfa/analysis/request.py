@@ -365,7 +365,7 @@ def _check_clusters(question: Question) -> None:
     if len(names) > MOST_CLUSTERINGS:
         raise InputError(
             f"{option('cluster')} names {len(names)} columns, and errors are clustered by one or "
-            "two: make a column that has a label for each combination"
+            "two: name those; of clusters that lie within others, the larger ones"
         )
     if len({*names}) < len(names):
         raise InputError(f"{option('cluster')} names {quoted(names[0])} twice: name it once")
@@ -511,14 +511,14 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     for role, name in roles:
         if name not in there:
             # What has another role is not suggested.
-            _refuse_unknown(columns, name, role, {other for _, other in roles} - {name})
+            refuse_unknown(columns, name, role, {other for _, other in roles} - {name})
     role_of = {name: role for role, name in reversed(roles)}
     if question.by is not None and question.by not in there:
-        _refuse_unknown(columns, question.by, "by", role_of)
+        refuse_unknown(columns, question.by, "by", role_of)
     for field in ("features", "exclude", *_NAMING, "categorical", "numeric"):
         for name in getattr(question, field):
             if name not in there:
-                _refuse_unknown(columns, name, field, role_of)
+                refuse_unknown(columns, name, field, role_of)
             if name in role_of and field not in ("categorical", "numeric"):
                 raise InputError(
                     f"{option(field)} names {quoted(name)}, which is the column of "
@@ -570,7 +570,7 @@ def _pairs(question: Question, name: str, columns: Sequence[str], what: str) -> 
     return values
 
 
-def _refuse_unknown(
+def refuse_unknown(
     columns: Sequence[str], name: str, role: str, taken: Collection[str]
 ) -> NoReturn:
     """Refuse a column that the data does not have; those that are taken are not suggested."""

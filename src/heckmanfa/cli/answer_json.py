@@ -35,7 +35,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     """Return all results in plain types; NaN and infinity become None."""
     made: Callable[[Any], dict[str, Any]] = _RESULTS.get(type(analysis), _of_features)
     results = made(analysis)
-    return {key: _plain(value) for key, value in results.items()}
+    return {key: plain(value) for key, value in results.items()}
 
 
 def _opening(analysis: Analysis) -> dict[str, Any]:
@@ -453,11 +453,12 @@ def _design(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value in plain types; NaN and infinity become None."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and value - value != 0:

@@ -18,6 +18,7 @@ import typer
 from typer import Argument, Option
 
 from heckmanfa import __version__
+from heckmanfa.cli.bounds_options import BoundsOptions
 from heckmanfa.cli.declaring import COMMANDS, command
 from heckmanfa.cli.topics import RESULTS, TopicalCommand
 from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
@@ -28,7 +29,7 @@ Force = Annotated[bool, Option("--force", help="Replace existing files.")]
 
 
 def _result(*names: str, help: str) -> Any:
-    """Return an option of ``fit`` about where the results go."""
+    """Return an option about where the results go."""
     return Option(*names, help=help, rich_help_panel=RESULTS)
 
 
@@ -180,6 +181,9 @@ class CompareOptions:
     ] = None
     out: Annotated[Path | None, Option(help="Write the table here: .csv or .parquet.")] = None
     force: Force = False
+
+
+command(BoundsOptions)
 
 
 @command
@@ -447,7 +451,7 @@ def _one_line(error: Exception) -> str:
 
 
 for _command in COMMANDS:
-    _kind = TopicalCommand if _command.__name__ in ("fit", "check") else None
+    _kind = TopicalCommand if _command.__name__ in ("fit", "check", "bounds") else None
     app.command(cls=_kind)(_with_exit_status(_command))
 
 

@@ -34,6 +34,9 @@ def command(declared: type[_Declared]) -> type[_Declared]:
 
     made.__name__, made.__doc__ = name, declared.__doc__
     parameters = [*asked.values(), *own.values()]
+    if getattr(declared, "own_first", False):
+        required = [made for made in asked.values() if made.default is inspect.Parameter.empty]
+        parameters = list(dict.fromkeys([*required, *own.values(), *asked.values()]))
     made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     COMMANDS.append(made)
     return declared

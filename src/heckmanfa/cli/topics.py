@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from heckmanfa.analysis.option_help import TABLE
-from heckmanfa.analysis.options import OPTIONS
+from heckmanfa.analysis.options import OPTIONS, QuestionOption
 
 RESULTS = "Results"
 """title of the options about where results go"""
@@ -57,13 +57,19 @@ def _group(made: Any) -> str:
     return getattr(made, "rich_help_panel", None) or ""
 
 
-def _is_everyday(made: Any) -> bool:
+def _shared(made: Any) -> QuestionOption | None:
+    """Return the option of a question that this is; None of a command's own, whatever its name."""
     option = OPTIONS.get(made.name)
+    return option if option is not None and option.about.help == made.help else None
+
+
+def _is_everyday(made: Any) -> bool:
+    option = _shared(made)
     return option is None or bool(option.about.brief)
 
 
 def _in_short(made: Any) -> Any:
-    option = OPTIONS.get(made.name)
+    option = _shared(made)
     if option is None:
         return made
     short = copy(made)

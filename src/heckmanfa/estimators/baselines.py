@@ -30,7 +30,8 @@ from heckmanfa.data.missing_features import (
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
-from heckmanfa.data.survey import Survey
+from heckmanfa.data.survey import Survey, kind_of_covariance
+from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import InputError, UnderdeterminedWarning, warn
 from heckmanfa.estimators.fitting import check_groups, publish
 from heckmanfa.estimators.formulas import FormulaModel
@@ -136,10 +137,14 @@ class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
         needs all features, and those of ``also``. ``formulas`` made X, if there are any.
         """
         check_parameters(self)
+        cov_type = getattr(self, "cov_type", None)
+        survey = cov_type if isinstance(cov_type, Survey) else None
+        if survey is not None:
+            X, sample_weight, groups = survey_rows(survey, X, sample_weight, groups)
         source = find_row_source(X, y, selected, sample_weight, groups)
         if hasattr(self, "cov_type"):
             clusters = groups if source is None else source.has_groups or None
-            check_cov_type(type(self).__name__, self.cov_type, clusters)
+            check_cov_type(type(self).__name__, cov_type, clusters)
         table = read_features(
             X if source is None else source,
             type(self).__name__,
@@ -147,6 +152,8 @@ class ObservedRegressor(ScoredRegressor, FormulaModel, ScoredModel):
             categorical=None if formulas else self.categorical_features,
             lists=(self.prediction_features, selection_features, also),
         )
+        if survey is not None:
+            table = replace(table, columns=replace(table.columns, beside=survey.named))
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
         wanted = sorted({*selection, *resolve(table, also, "over")})
@@ -404,15 +411,14 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
 
 def check_cov_type(estimator: str, cov_type: CovType | Survey | None, groups: Any) -> None:
     """Refuse a covariance that weighted rows do not have, and clusters without use."""
-    if isinstance(cov_type, Survey):
+    if isinstance(cov_type, Survey) and cov_type.replicate_weights is not None:
         raise InputError(
-            f"{estimator} takes no Survey: pass its weights with "
-            f"{option('weight_kind', 'sampling')}, and its primary sampling units as groups with "
-            f"{option('cov_type', 'cluster')}. Selection models take strata, too."
+            f"{estimator} takes a Survey without replicate weights: name its strata, psu and "
+            "weights, or use a selection model, which is fitted again with each set of weights"
         )
     if cov_type == "classical":
         raise InputError(
             f"{estimator} has no classical covariance: weights make the errors differ between "
             f"rows. Use {option('cov_type', 'robust')} or {option('cov_type', 'cluster')}."
         )
-    check_groups(cov_type, groups)
+    check_groups(kind_of_covariance(cov_type), groups)

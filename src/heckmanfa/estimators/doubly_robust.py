@@ -13,9 +13,10 @@ from heckmanfa.data.columns.features import FeatureTable, linear, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Matrix
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import AllObservedWarning, InputError, warn
 from heckmanfa.estimators.baselines import ObservedRegressor, RowsRead
-from heckmanfa.estimators.weighted import Weighing
+from heckmanfa.estimators.weighing import Weighing
 from heckmanfa.fit import Origin
 from heckmanfa.inference.cross_fitting import CrossFit, KnownRows
 from heckmanfa.inference.doubly_robust import GroupMeans, Pseudo, estimate
@@ -50,7 +51,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
         probit.
     n_folds : int
         Each row's outcome and chance are predicted by models fitted to the other folds. Clusters
-        are in one fold.
+        are in one fold. With two clusterings, each has so many folds, and models are fitted to the
+        rows that are in another fold of both: ``n_folds`` squared times.
     random_state : int, Generator, RandomState or None
         Who is in which fold.
     clip, trim, cov_type, weight_kind
@@ -74,7 +76,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
 
     Notes
     -----
-    Standard errors are those of influence functions. Linear coefficients describe the average
+    Standard errors are those of influence functions, which allow for leverage, and tests and
+    intervals use t, as in `InverseProbabilityWeighted`. Linear coefficients describe the average
     outcome of everyone even where it is not linear. A frequency weight of 2 counts a row twice in
     all sums, but both copies are in one fold. Rows must be in memory.
 
@@ -122,7 +125,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
         random_state: Any = None,
         clip: float = 50.0,
         trim: float | None = None,
-        cov_type: CovType | None = None,
+        cov_type: CovType | Survey | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
         categorical_features: Any = "from_dtype",
@@ -161,7 +164,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
             *(on_host(X), on_host(y), on_host(selected), on_host(sample_weight)),
             self.selection_features,
             groups=on_host(groups),
-            sampling=self.weight_kind == "sampling",
+            sampling=self._sampling,
             everywhere=True,
             also=() if self.over is None else [self.over],
             formulas=origin,
@@ -210,7 +213,7 @@ class DoublyRobust(Weighing, ObservedRegressor):
         overlap = pseudo.overlap
         return {
             **read.attributes(prediction),
-            "_estimates": self._estimated(terms, solved.values, solved.covariance, kind, scored),
+            "_estimates": self._estimated(terms, solved.values, solved.uncertainty, kind, scored),
             "_overlap": overlap,
             "_reference": groups.names[0] if groups.names else "",
             "dropped_features_": read.columns.names_of(dropped),
@@ -234,9 +237,8 @@ class DoublyRobust(Weighing, ObservedRegressor):
                 AllObservedWarning,
             )
             return Pseudo(rows.outcome, np.ones(len(rows.outcome), dtype=bool), None)
-        expected, chance = cross.predict(rows, generator(self.random_state))
-        sampling = self.weight_kind == "sampling"
-        return Pseudo.of(rows, expected, chance, self._bounds, sampling=sampling)
+        expected, chance = cross.predict(rows, generator(self.random_state), read.sample.cells)
+        return Pseudo.of(rows, expected, chance, self._bounds, sampling=self._sampling)
 
     def _groups(self, read: RowsRead, over: Any, features: Floats) -> GroupMeans:
         """Return who is in which group of the column ``over``."""
@@ -257,6 +259,11 @@ class DoublyRobust(Weighing, ObservedRegressor):
                 )
             names = [f"{name}[{value:g}]" for value in found]
             return GroupMeans(tuple(names), tuple(values == value for value in found))
+        if len(levels) < 2:
+            raise InputError(
+                f"{option('over')} names {quoted(name)}, which has a single value: there are no "
+                "groups to compare"
+            )
         members = [features[:, place] == 1.0 for place in over]
         first = ~np.any(members, axis=0) if members else np.ones(len(features), dtype=bool)
         names = [f"{name}[{level}]" for level in levels]

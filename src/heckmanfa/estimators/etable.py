@@ -16,7 +16,7 @@ from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.baselines import NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.scoring import ScoredModel
-from heckmanfa.estimators.weighted import Weighing
+from heckmanfa.estimators.weighing import Weighing
 from heckmanfa.fit.family import BOTH
 from heckmanfa.results.distribution import check_level
 from heckmanfa.results.etable import ModelTable

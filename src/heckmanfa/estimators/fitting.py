@@ -120,19 +120,23 @@ def fit_estimator(
             fit = _fit_settled(estimator, design, rows, specified, specify, origin)
     if design is not None:
         fit = replace(fit, row_counts=fit.row_counts | design.left_out)
-    warn_of_few_clusters(fit.n_clusters, fit.cluster_counts, wild_advice(fit))
+    warn_of_few_clusters(fit.n_clusters, fit.cluster_counts, advice=wild_advice(fit))
     # Last: a warning may be an error, and a fit that fails changes nothing.
     publish(estimator, attributes(fit))
 
 
 def warn_of_few_clusters(
-    n_clusters: int | None, counts: tuple[int, ...] = (), advice: str = ""
+    n_clusters: int | None,
+    counts: tuple[int, ...] = (),
+    *,
+    few: int = FEW_CLUSTERS,
+    advice: str = "",
 ) -> None:
     """Warn of a cluster covariance from few clusters; of two clusterings, ``counts`` has both."""
-    if n_clusters is not None and n_clusters < FEW_CLUSTERS:
+    if n_clusters is not None and n_clusters < few:
         n = clusters_text(n_clusters, counts)
         warn(
-            f"the covariance rests on {n} clusters. With fewer than {FEW_CLUSTERS}, standard "
+            f"the covariance rests on {n} clusters. With fewer than {few}, standard "
             "errors tend to be too small, and tests reject too often, even "
             f"with the {NullDistribution(n_clusters).name} distribution used here.{advice}",
             FewClustersWarning,

@@ -431,7 +431,7 @@ class Reported:
             if X is not None:
                 rows = PictureRows(fit, evidence.naming, X, y, **status)
                 if rows.in_memory and fit.probit is not None:
-                    reports = _reports_of_rows(self, X, y, groups, status)
+                    reports = _reports_of_rows(self, X, y, groups, status, evidence.contrast)
             name = type(self).__name__
             programs = code_of_model(self, outcome)
             return report_of_model(evidence, name, programs, X, rows, reports, known, profiles)
@@ -440,7 +440,12 @@ class Reported:
 
 
 def _reports_of_rows(
-    model: Any, X: Any, y: Any, groups: Any, status: dict[str, Any]
+    model: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    status: dict[str, Any],
+    contrast: tuple[int, str] | None,
 ) -> list[Report]:
     """Return what rows show beyond the fit; what they cannot show is left out."""
     fit: Fit = model.fit_
@@ -450,7 +455,8 @@ def _reports_of_rows(
         makers += [partial(model.uncertainty_interval, X, y, groups=groups, **status), with_groups]
     elif fit.spec.errors_differ:
         makers.append(with_groups)
-    makers.append(partial(model.bounds, X, y, groups=groups, **status))
+    passed, name = PassedRows(X, y, groups=groups, **status), type(model).__name__
+    makers.append(partial(bounds_of_model, fit, passed, model=name, contrast=contrast))
     reports = []
     for make in makers:
         with suppress(HeckmanfaError):

@@ -1,14 +1,16 @@
 """Predictions of each row's outcome and selection by models that were fitted to other rows.
 
 A row's own error is then not in its prediction, so flexible models do not overfit into the
-estimates (Chernozhukov et al., 2018). Rows of one cluster stay in one fold.
+estimates (Chernozhukov et al., 2018). Rows of one cluster stay in one fold. With two clusterings,
+each has folds of its own, and a row is predicted from rows that are in another fold of both
+(Chiang, Kato, Ma and Sasaki, 2022).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,12 +20,21 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.rows import ArrayRows, Block, Groups, Mask, Matrix, Rows, held
-from heckmanfa.errors import DroppedFeaturesWarning, InputError, TooFewRowsError
+from heckmanfa.errors import DroppedFeaturesWarning, HeckmanfaError, InputError, TooFewRowsError
 from heckmanfa.model.equations import fit_selection
 from heckmanfa.model.moments import gather_moments
+from heckmanfa.model.separation import SELECTION
 from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.text.option_words import option
+
+_ROUNDING = 1e-9
+"""how far beyond 0 and 1 a probability may be"""
+_SEPARATED = replace(
+    SELECTION,
+    otherwise="pass a selection_model whose chances stay above zero, such as LogisticRegression()",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,36 +97,46 @@ class CrossFit:
                     "ignore the weights. Use a model that takes them, or leave the weights out."
                 )
 
-    def predict(self, rows: KnownRows, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return each row's expected outcome and its chance to be selected, by other rows."""
-        folds = assign_folds(rows.selected, rows.group, self.n_folds, rng)
+    def predict(
+        self, rows: KnownRows, rng: np.random.Generator, cells: Cells | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return each row's expected outcome and its chance to be selected, by other rows.
+
+        ``cells`` are the units whose codes the rows have.
+        """
+        clusterings: list[Groups | None] = [rows.group]
+        if cells is not None and cells.ways:
+            clusterings = [codes[rows.group] for codes in cells.ways]
+        folds = np.column_stack(
+            [assign_folds(rows.selected, codes, self.n_folds, rng) for codes in clusterings]
+        )
         expected, chance = np.empty(len(folds)), np.empty(len(folds))
-        for fold in range(self.n_folds):
-            test = folds == fold
-            train = ~test
+        for fold in np.unique(folds, axis=0):
+            test, train = (folds == fold).all(axis=1), (folds != fold).all(axis=1)
             self._refuse_one_kind(rows.selected[train], fold)
             seen = train & rows.selected
             expected[test] = self._expected(rows, seen, test)
             chance[test] = self._chance(rows, train, test)
         return expected, chance
 
-    def _refuse_one_kind(self, selected: Mask, fold: int) -> None:
+    def _refuse_one_kind(self, selected: Mask, fold: NDArray[np.intp]) -> None:
         if selected.all() or not selected.any():
-            what = "no outcome is missing" if selected.all() else "no outcome is known"
+            what = "no outcome is missing" if selected.any() else "no outcome is known"
+            which = " and ".join(f"{place + 1}" for place in fold)
             raise TooFewRowsError(
-                f"{what} outside fold {fold + 1} of {self.n_folds}, so nothing can be learned "
+                f"{what} outside fold {which} of {self.n_folds}, so nothing can be learned "
                 "about who is selected. Use other folds or fewer clusters per fold "
                 f"({option('n_folds')}), or more rows."
             )
 
     def _expected(self, rows: KnownRows, seen: Mask, test: Mask) -> Floats:
         model = LeastSquares() if self.outcome_model is None else clone(self.outcome_model)
-        return _guarded(
-            "outcome_model",
-            lambda: model.fit(
-                rows.features[seen], rows.outcome[seen], **rows.weights_of(seen)
-            ).predict(rows.features[test]),
-        )
+
+        def expected() -> Any:
+            model.fit(rows.features[seen], rows.outcome[seen], **rows.weights_of(seen))
+            return model.predict(rows.features[test])
+
+        return _guarded("outcome_model", expected, test)
 
     def _chance(self, rows: KnownRows, train: Mask, test: Mask) -> Floats:
         model = self.selection_model
@@ -125,19 +146,39 @@ class CrossFit:
             model.fit(
                 rows.features[train], rows.selected[train].astype(int), **rows.weights_of(train)
             )
-            return np.asarray(model.predict_proba(rows.features[test]))[:, -1]
+            both = np.asarray(model.predict_proba(rows.features[test]))
+            classes = np.asarray(model.classes_).tolist()
+            if 1 not in classes or both.ndim != 2 or both.shape[1] != len(classes):
+                raise ValueError(
+                    f"it has the classes {classes} and probabilities of shape {both.shape}, and "
+                    "needs those of 0 and 1"
+                )
+            return both[:, classes.index(1)]
 
-        return np.clip(_guarded("selection_model", chances), 0.0, 1.0)
+        chance = _guarded("selection_model", chances, test)
+        n_bad = int(np.count_nonzero((chance < -_ROUNDING) | (chance > 1.0 + _ROUNDING)))
+        if n_bad:
+            raise InputError(
+                f"selection_model predicts {n_bad:,} probabilities outside of [0, 1]; use another "
+                "model"
+            )
+        return np.clip(chance, 0.0, 1.0)
 
 
-def _guarded(name: str, predict: Any) -> Floats:
+def _guarded(name: str, predict: Callable[[], Any], test: Mask) -> Floats:
     """Return predictions of a user's model; say whose they are if they fail."""
     try:
         values = np.asarray(predict(), dtype=np.float64).reshape(-1)
-    except InputError:
+    except (HeckmanfaError, MemoryError):
         raise
-    except (ValueError, TypeError, IndexError) as error:
-        raise InputError(f"{name} cannot be fitted to a fold: {error}") from error
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise InputError(f"{name} cannot be fitted to a fold: {why}") from error
+    n = int(np.count_nonzero(test))
+    if len(values) != n:
+        raise InputError(
+            f"{name} predicts {len(values):,} values for {n:,} rows; use another model"
+        )
     n_bad = int(np.count_nonzero(~np.isfinite(values)))
     if n_bad:
         raise InputError(f"{name} predicts {n_bad:,} values that are not finite; use another model")
@@ -186,6 +227,8 @@ class LeastSquares:
 class ProbitModel:
     """The package's probit on all features but collinear ones, which change no probability."""
 
+    classes_ = (0, 1)
+
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = labels
 
@@ -195,7 +238,9 @@ class ProbitModel:
         rows = ArrayRows(Matrix(X), np.zeros(len(chosen)), chosen, sample_weight)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DroppedFeaturesWarning)
-            selection = fit_selection(rows, range(X.shape[1]), self.labels, on_collinear="drop")
+            selection = fit_selection(
+                rows, range(X.shape[1]), self.labels, on_collinear="drop", words=_SEPARATED
+            )
         self.probit = selection.probit
         return self
 

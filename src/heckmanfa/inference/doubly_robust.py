@@ -18,12 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg as sla
 
-from heckmanfa.data.arrays import Array, Floats
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Matrix
 from heckmanfa.errors import InputError
 from heckmanfa.inference.cross_fitting import KnownRows
-from heckmanfa.model.covariance import CovarianceKind, sandwich
+from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.inverse_probabilities import Bounds, Overlap, WeightSums
+from heckmanfa.model.leverage import Regressions, Uncertainty, leveraged_sandwich
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.two_step import fit_least_squares
@@ -74,10 +75,10 @@ class GroupMeans:
 
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """Estimates with their joint covariance: the mean, those of groups, differences, projection."""
+    """Estimates with their covariance: the mean, those of groups, differences, projection."""
 
     values: Floats
-    covariance: Floats
+    uncertainty: Uncertainty
     projection: Floats
     """(1 + J,) intercept first, which the values end with"""
 
@@ -92,12 +93,12 @@ def estimate(
     """Average and project pseudo-outcomes, which ``rows`` have as outcomes of everyone.
 
     ``moments`` are those of the rows. All estimates solve linear equations, and their covariance
-    is that of the sums of each row's terms in them.
+    is that of the sums of each row's terms in them, which allows for leverage.
     """
     psi = np.asarray(rows.outcome)
     count = np.ones(len(psi)) if rows.weight is None else np.asarray(rows.weight)
     everyone = np.ones(len(psi), dtype=bool)
-    sizes, means, terms = [], [], []
+    sizes, means, terms, roots = [], [], [], []
     for name, member in zip(("everyone", *groups.names), (everyone, *groups.members), strict=True):
         size = float(count[member].sum())
         if not size:
@@ -106,25 +107,30 @@ def estimate(
         sizes.append(size)
         means.append(mean)
         terms.append(np.where(member, psi - mean, 0.0))
+        roots.append(member / np.sqrt(size))
     solved = fit_least_squares(moments, prediction)
     n = len(solved.coef)
-    covariance = np.full((len(means) + n,) * 2, np.nan)
+    combined = _with_differences(len(groups.names), n)
+    uncertainty = Uncertainty.unknown(len(combined))
     design = np.column_stack([np.ones(len(psi)), rows.source.take(0, len(psi), prediction)])
     if not solved.underdetermined:
         root = moments.subset(prediction, imr=False, outcome=False)
         inverse_root = solve_upper(root, np.eye(n))
+        own = design @ inverse_root
         residual = psi - design @ solved.coef
-        scores = np.column_stack([*terms, (design @ inverse_root) * residual[:, None]])
+        scores = np.column_stack([*terms, own * residual[:, None], *roots, own])
         bread = sla.block_diag(np.diag(1.0 / np.array(sizes)), inverse_root)
         scored = ArrayRows(Matrix(scores), rows.outcome, rows.selected, rows.weight, rows.group)
-        covariance = sandwich(scored, kind, bread, _scores, columns=range(scores.shape[1]))
-    combined = _with_differences(len(groups.names), n)
-    values = combined @ np.append(means, solved.coef)
-    return Robust(values, combined @ covariance @ combined.T, solved.coef)
+        # A mean is a regression on a constant.
+        stacked = Regressions(_scores, (*(1 for _ in means), n), len(bread))
+        uncertainty = leveraged_sandwich(
+            scored, kind, combined @ bread, stacked, columns=range(scores.shape[1])
+        )
+    return Robust(combined @ np.append(means, solved.coef), uncertainty, solved.coef)
 
 
-def _scores(block: Block) -> Array:
-    return block.features
+def _scores(block: Block) -> Floats:
+    return np.array(block.features)
 
 
 def _with_differences(n_groups: int, n_coef: int) -> Floats:

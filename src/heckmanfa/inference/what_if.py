@@ -332,13 +332,15 @@ def _side_by_side(base: Alternative, other: Alternative, fit: Fit) -> pd.DataFra
     for model, values in ((base, before), (other, after)):
         values[_rows_of_terms(model, features, len(ends))] = model.estimates
     error[_rows_of_terms(base, features, len(ends))] = base.errors
+    # What is infinite in both, as degrees of freedom may be, has not moved.
+    shift = np.subtract(after, before, out=np.zeros(size), where=after != before)
     return pd.DataFrame(
         {
             "term": ["Intercept", *(fit.labels[feature] for feature in features), *ends],
             "before": before,
             "after": after,
-            "shift": after - before,
-            "shift_in_se": (after - before) / error,
+            "shift": shift,
+            "shift_in_se": shift / error,
         }
     )
 

@@ -2,7 +2,8 @@
 
 The weights are computed a block of rows at a time. Their probabilities are estimated, and the
 covariance of a weighted regression allows for that: the probit's equations and the weighted normal
-equations are stacked (Newey and McFadden, 1994, 6.1; Wooldridge, 2007).
+equations are stacked (Newey and McFadden, 1994, 6.1; Wooldridge, 2007). It also allows for the
+leverage that large weights give to few rows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats, highest, lowest
 from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, pick, total
-from heckmanfa.model.covariance import CovarianceKind, sandwich
+from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.leverage import Regressions, Uncertainty, leveraged_sandwich
 from heckmanfa.model.linalg import solve_upper, with_constant
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import log_cdf, log_cdf_and_mills
@@ -130,8 +132,8 @@ class WeightSums:
             all_mass[low].sum(),
         ]
         ends = lowest(log_probability[kept]), highest(log_probability[kept])
-        largest = float(before.max(initial=1.0))
-        return cls(np.array(sums, dtype=np.float64), largest, ends, np.array(cells))
+        largest = float("inf") if np.isneginf(log_probability).any() else before.max(initial=1.0)
+        return cls(np.array(sums, dtype=np.float64), float(largest), ends, np.array(cells))
 
     @staticmethod
     def merged(parts: list[WeightSums]) -> WeightSums:
@@ -254,13 +256,18 @@ class WeightedEquations:
     """of the triangular factor of its weighted columns"""
 
     def scores(self, block: Block) -> Floats:
-        """Scores of each row, (b, p + j): of the probit, then of the regression."""
+        """Scores of each row, of the probit, then of the regression, and r, (b, p + 2j).
+
+        r is the row of the weighted design, as `heckmanfa.model.leverage.Regressions` has it.
+        """
         p, j = len(self.selection) + 1, len(self.coef)
-        scores, index = stacked_scores(block, self.probit, self.selection, p + j)
+        scores, index = stacked_scores(block, self.probit, self.selection, p + 2 * j)
         chosen = block.selected
         weight = self.bounds.weights(log_cdf(index[chosen]))[0]
         columns, residual = self._residuals(block.only_selected())
-        scores[chosen, p:] = (columns @ self.inverse_root) * (weight * residual)[:, None]
+        root = columns @ self.inverse_root
+        scores[chosen, p : p + j] = root * (weight * residual)[:, None]
+        scores[chosen, p + j :] = root * np.sqrt(weight)[:, None]
         return np.asarray(scores)
 
     def slope(self, block: Block) -> tuple[Floats]:
@@ -292,7 +299,7 @@ def weighted_covariance(
     features: Positions,
     coef: Floats,
     kind: CovarianceKind,
-) -> Floats:
+) -> Uncertainty:
     """Joint covariance of a weighted regression and its probit, (j + p) squared, in that order.
 
     ``moments`` are those of the weighted rows; which rows were left out is taken as given.
@@ -313,4 +320,5 @@ def weighted_covariance(
     bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
     bread[:j, p:] = inverse_root
     bread[:j, :p] = inverse_root @ slope @ probit.inner_covariance
-    return sandwich(rows, kind, bread, equations.scores, columns=moments.columns)
+    stacked = Regressions(equations.scores, (j,), p + j)
+    return leveraged_sandwich(rows, kind, bread, stacked, columns=moments.columns)

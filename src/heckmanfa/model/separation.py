@@ -193,6 +193,10 @@ class Separated:
     """what to do about a column that is what the probit explains"""
     fewer: str
     """how to use fewer features"""
+    otherwise: str = (
+        f"pass {option('on_separation', 'drop')} to leave out the column and those rows"
+    )
+    """what to do if the columns are to stay"""
 
 
 SELECTION = Separated(
@@ -304,10 +308,9 @@ def _separation_text(
         f"{names} {verb} {words.between}: the {words.response} of {rows} is certain, and "
         "the probit has no finite maximum."
     )
-    drop = f"pass {option('on_separation', 'drop')} to leave out the column and those rows."
     if separation.n_decided > _RARE * n:
         # No level is that rare: such a column says who is selected, or who cannot be.
-        return f"{certain} {words.itself}, or {drop}"
+        return f"{certain} {words.itself}, or {words.otherwise}."
     few = max(_FEW_ROWS, separation.n_decided + 1)
     return (
         f"{certain} Leave the column out{EXCLUDED}, merge "
@@ -315,7 +318,7 @@ def _separation_text(
             f"its rare level (fewer than {few:,} rows) with another",
             f"rare levels of a category with {option('min_level_rows', few)}",
         )
-        + f", or {drop}"
+        + f", or {words.otherwise}."
     )
 
 

@@ -7,6 +7,8 @@ factor. A survey sums, in each stratum, those of its primary sampling units abou
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
@@ -16,6 +18,13 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.text.option_words import option
 
+Settle = Callable[[Floats, Floats, int], Floats]
+"""what n units count for, from their totals, (n, d), and other sums over their rows"""
+
+
+def _as_they_are(totals: Floats, also: Floats, n: int) -> Floats:
+    return totals
+
 
 def squares_of_totals(cells: Cells, totals: Floats, seen: Mask) -> Floats:
     """Return the middle matrix, (d, d), given the (n, d) totals of cells.
@@ -23,14 +32,51 @@ def squares_of_totals(cells: Cells, totals: Floats, seen: Mask) -> Floats:
     ``seen`` (n,) says which have a row of the fit. Those without one, in the other half of a split
     or left out, are not clusters, but they are units of a survey, with a total of zero.
     """
+    return sum_of_squares(scaled_totals(cells, totals, seen))
+
+
+def scaled_totals(
+    cells: Cells,
+    totals: Floats,
+    seen: Mask,
+    also: Floats | None = None,
+    settle: Settle = _as_they_are,
+) -> list[Floats]:
+    """Return what the middle is made of: the totals of units, times the root of their factor.
+
+    There is one array for a survey and for one clustering. There are three for two clusterings:
+    those of each, and of their cells. ``settle`` may make other numbers of the totals, and of other
+    sums over the rows of each cell, ``also`` (n, m).
+    """
+    also = np.zeros((len(totals), 0)) if also is None else also
     if cells.strata is not None:
-        return _in_strata(cells, cells.strata, totals)
-    n_cells = check_clusters(int(np.count_nonzero(seen)))
-    own = np.asarray(totals.T @ totals) * (n_cells / (n_cells - 1))
-    if not cells.ways:
-        return own
-    first, second = (_of_clustering(totals, codes, seen) for codes in cells.ways)
-    return without_negative(first + second - own, np.diag(first + second))
+        about, factor = _about_strata(cells, cells.strata, totals)
+        return [settle(about, also, len(totals)) * factor[:, None]]
+    numbers = [int(seen.sum()), *(len(np.unique(codes[seen])) for codes in cells.ways)]
+    own, *ways = (
+        settle(*sums, check_clusters(n)) * np.sqrt(n / (n - 1))
+        for sums, n in zip(
+            [(totals, also), *((_summed(totals, way), _summed(also, way)) for way in cells.ways)],
+            numbers,
+            strict=True,
+        )
+    )
+    return [*ways, own]
+
+
+def _summed(of_cells: Floats, codes: Groups) -> Floats:
+    """Return the totals of clusters from those of their cells."""
+    sums = np.zeros((int(codes.max()) + 1, of_cells.shape[1]))
+    np.add.at(sums, codes, of_cells)
+    return sums
+
+
+def sum_of_squares(parts: Sequence[Floats]) -> Floats:
+    """Return the middle that `scaled_totals` make: two clusterings less their cells."""
+    if len(parts) == 1:
+        return np.asarray(parts[0].T @ parts[0])
+    first, second, both = (np.asarray(part.T @ part) for part in parts)
+    return without_negative(first + second - both, np.diag(first + second))
 
 
 def check_clusters(n: int) -> int:
@@ -67,23 +113,13 @@ def without_negative(squares: Floats, scale: Floats) -> Floats:
     return symmetric(kept * np.outer(root, root))
 
 
-def _of_clustering(totals: Floats, codes: Groups, seen: Mask) -> Floats:
-    """Return the middle of one of two clusterings, whose clusters are made of cells."""
-    sums = np.zeros((int(codes.max()) + 1, totals.shape[1]))
-    np.add.at(sums, codes, totals)
-    n = check_clusters(len(np.unique(codes[seen])))
-    return np.asarray(sums.T @ sums) * (n / (n - 1))
-
-
-def _in_strata(cells: Cells, strata: Groups, totals: Floats) -> Floats:
-    """Sum over strata (1 - f) n / (n - 1) times the squares of units about their stratum's mean.
+def _about_strata(cells: Cells, strata: Groups, totals: Floats) -> tuple[Floats, Floats]:
+    """Return totals of units about their stratum's mean, and root((1 - f) n / (n - 1)) of each.
 
     A stratum of one unit adds nothing ("certainty"), or its square about the mean of all units.
     """
     counts = np.bincount(strata)
-    sums = np.zeros((len(counts), totals.shape[1]))
-    np.add.at(sums, strata, totals)
-    centre = sums / counts[:, None]
+    centre = _summed(totals, strata) / counts[:, None]
     factor = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0.0)
     if cells.single_psu == "centered":
         alone = counts == 1
@@ -91,5 +127,4 @@ def _in_strata(cells: Cells, strata: Groups, totals: Floats) -> Floats:
         factor[alone] = 1.0
     if cells.fraction is not None:
         factor = factor * (1.0 - cells.fraction)
-    about = (totals - centre[strata]) * np.sqrt(factor)[strata, None]
-    return np.asarray(about.T @ about)
+    return totals - centre[strata], np.sqrt(factor)[strata]

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.rows import Mask
+from heckmanfa.model.unit_totals import squares_of_totals
 from heckmanfa.text.option_types import WeightKind
 
 Span = tuple[float, float]
@@ -84,20 +86,39 @@ class Sampling:
     """(n,)"""
     kind: WeightKind = "frequency"
     """whether a weight counts rows, or is one over the probability of being drawn"""
-    clusters: Codes | None = None
-    """(n,) numbered from 0; None if rows are independent"""
+    units: Codes | None = None
+    """(n,) the cluster, or the sampling unit of a survey; None if rows are independent"""
+    cells: Cells | None = None
+    """what units belong to; None if rows are independent"""
 
     @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters with a row."""
-        return None if self.clusters is None else len(np.unique(self.clusters))
+    def seen(self) -> Mask:
+        """Which units have a row."""
+        assert self.units is not None
+        assert self.cells is not None
+        return np.bincount(self.units, minlength=self.cells.n) > 0
+
+    def n_draws(self, inside: Mask) -> float:
+        """Count what was drawn of some rows: clusters or units if there are any, or rows."""
+        if self.cells is not None:
+            assert self.units is not None
+            seen = np.bincount(self.units[inside], minlength=self.cells.n) > 0
+            return min(self.cells.counts(seen))
+        return float(self.weight[inside].sum() if self.kind == "frequency" else inside.sum())
 
     def error(self, pull: Floats) -> float:
         """Return the standard error of an estimate, with the usual small-sample factor."""
-        if self.clusters is not None:
-            sums, n = np.bincount(self.clusters, weights=pull), float(self.n_clusters or 0)
-            squares = float(sums @ sums)
-        elif self.kind == "frequency":
+        # Squares of large numbers would overflow, and those of small ones vanish.
+        largest = float(np.abs(pull).max())
+        return largest * self._error(pull / largest) if largest > 0 else self._error(pull)
+
+    def _error(self, pull: Floats) -> float:
+        if self.cells is not None:
+            assert self.units is not None
+            totals = np.zeros((self.cells.n, 1))
+            np.add.at(totals[:, 0], self.units, pull)
+            return float(np.sqrt(squares_of_totals(self.cells, totals, self.seen)[0, 0]))
+        if self.kind == "frequency":
             n, squares = float(self.weight.sum()), float(np.sum(pull**2 / self.weight))
         else:
             n, squares = float(len(pull)), float(pull @ pull)

@@ -18,8 +18,9 @@ from heckmanfa.results.render_latex import latex_tables
 from heckmanfa.results.render_text import render_markdown
 from heckmanfa.results.reports import Report
 from heckmanfa.text.labels import said
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import number, percent
+from heckmanfa.text.wording import capitalised, number, percent
 
 NOTHING, CHOICE, TRIMMING = "nothing", "any choice", "trimming"
 ASSUMPTIONS: Mapping[str, str] = {
@@ -62,6 +63,26 @@ class BoundRow:
     """the same among rows with an outcome alone"""
     model: tuple[float, float, float] = _UNKNOWN
     """the same as a model has it, and the ends of its interval"""
+    noun: str = ""
+    """what it is in a sentence, "{outcome}" for the outcome; empty for the usual"""
+
+    def said(self, outcome: str) -> str:
+        """Return what it is in a sentence: "the mean of wage"."""
+        noun = self.noun or f"the {self.quantity} of {{outcome}}"
+        return noun.replace("{outcome}", outcome)
+
+    def between(self, ends: Pair, digits: int = 3) -> str:
+        """Say where it lies, in a clause: "lies between 0.4 and 2.1"; empty if ends cross."""
+        low, high = (number(end, digits) for end in ends)
+        if ends[0] > ends[1]:
+            return ""
+        if ends[0] == ends[1]:
+            return f"is {low}"
+        if math.isinf(ends[0]) and math.isinf(ends[1]):
+            return "may be anything"
+        if math.isinf(ends[0]):
+            return f"is at most {high}"
+        return f"is at least {low}" if math.isinf(ends[1]) else f"lies between {low} and {high}"
 
     def record(self) -> dict[str, Any]:
         """Return it as a row of a table."""
@@ -81,7 +102,7 @@ class BoundRow:
     def is_beyond(self) -> bool:
         """Whether the model's estimate is outside the interval of the bounds."""
         estimate, (low, high) = self.model[0], self.interval
-        return not math.isnan(estimate) and not low <= estimate <= high
+        return estimate < low or estimate > high
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -108,6 +129,8 @@ class Bounds(Report):
     outcome: str = "the outcome"
     told: int = 0
     """the row that is told among the checks of a model"""
+    has_contrast: bool = False
+    """whether the last row is a difference that is told with it"""
 
     @property
     def assumptions(self) -> dict[str, str]:
@@ -208,7 +231,7 @@ class Bounds(Report):
         if self.span is not None and self.span_observed:
             lines.append(
                 "The range is that of the outcomes that are known. If a missing one may be beyond "
-                "it, pass y_range: the bounds are then wider."
+                + told(f"it, pass {option('y_range')}: the bounds are then wider.")
             )
         return lines
 
@@ -220,24 +243,63 @@ class Bounds(Report):
         how = ", as those that are known do" if self.span_observed else ""
         return f", if outcomes run from {low} to {high}{how}"
 
+    @property
+    def sentences(self) -> list[str]:
+        """A sentence for each number that may be written; of bounds that cross, there is none.
+
+        Each has the assumption that it rests on.
+        """
+        return [sentence for row in self.rows if (sentence := self._sentence(row))]
+
+    @property
+    def sentence(self) -> str:
+        """The sentence of the number that matters most, such as a difference of groups."""
+        return self._sentence(self.rows[self.told])
+
+    def _sentence(self, row: BoundRow) -> str:
+        between, (first, last) = row.between(row.bounds), row.interval
+        if not between:
+            return ""
+        whose = f" ({row.group})" if row.group else ""
+        level = f"{100 * self.conf_level:g}%"
+        ends = [number(end, 3) for end in (first, last) if math.isfinite(end)]
+        inside = f" ({level} interval {' to '.join(ends)})" if len(ends) == 2 else ""
+        clauses = [] if row.assumption in (NOTHING, CHOICE) else [ASSUMPTIONS[row.assumption]]
+        span = self._span_words().removeprefix(", if ")
+        clauses += [span] if span and row.assumption != TRIMMING else []
+        n_rows, n_seen = row.counts
+        if row.assumption == NOTHING and n_rows == n_seen:
+            rests = ""
+        elif clauses:
+            rests = f", if {', and '.join(clauses)}"
+        else:
+            rests = ", whatever missing outcomes are"
+        return f"Without a model, {row.said(said(self.outcome))}{whose} {between}{inside}{rests}."
+
     def findings(self) -> list[Fact]:
         """Return the bounds of one number as a fact about the model."""
         row = self.rows[self.told]
+        apart = self.rows[-1] if self.has_contrast else None
         low, high, estimate = (number(value, 3) for value in (*row.bounds, row.model[0]))
         n_rows, n_seen = row.counts
         return [
             tell(
                 None,
                 "without_model",
-                "caution" if row.is_beyond else "note",
+                "caution" if row.is_beyond or (apart and apart.is_beyond) else "note",
                 f"{low} to {high}",
                 case="" if estimate else "alone",
-                what=f"the mean of {said(self.outcome)}"
-                if row.quantity == "mean"
-                else row.quantity,
+                what=row.said(said(self.outcome)),
                 between=f"{low} and {high}",
                 estimate=estimate,
                 gap=percent(1.0 - n_seen / n_rows, 0),
                 span=self._span_words(),
+                apart="" if apart is None else f" {self._apart(apart)}",
             )
         ]
+
+    def _apart(self, row: BoundRow) -> str:
+        """Say where a difference lies, and what the model says of it."""
+        what, estimate = capitalised(row.said(said(self.outcome))), number(row.model[0], 3)
+        model = f", and the model says {estimate}" if estimate else ""
+        return f"{what} ({row.group}) {row.between(row.bounds)}{model}."

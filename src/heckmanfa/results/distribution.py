@@ -19,6 +19,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.survey import SurveyDesign
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
+from heckmanfa.text.option_words import option
 from heckmanfa.text.wording import number, p_equals
 
 FEW_CLUSTERS = 40
@@ -42,20 +43,17 @@ class Wald:
     """chi-squared; with ``df_denominator``, F"""
     df: int
     p_value: float
-    df_denominator: int | None = None
+    df_denominator: float | None = None
     """the number of clusters less one, with a cluster covariance"""
     note: str = ""
     """why there is no result"""
+    lacks_clusters: bool = False
+    """whether there are too few clusters to test so many coefficients together"""
 
     @property
     def chi2(self) -> float:
         """The statistic on the chi-squared scale: F times its degrees of freedom."""
         return self.statistic if self.df_denominator is None else self.statistic * self.df
-
-    @property
-    def lacks_clusters(self) -> bool:
-        """Whether there are too few clusters to test so many coefficients together."""
-        return self.df_denominator is not None and self.df > self.df_denominator
 
     def __str__(self) -> str:
         """Return the result in one line."""
@@ -63,7 +61,7 @@ class Wald:
             return f"not tested: {self.note}"
         name = f"chi2({self.df})"
         if self.df_denominator is not None:
-            name = f"F({self.df}, {self.df_denominator})"
+            name = f"F({self.df}, {round(self.df_denominator, 1):.10g})"
         return f"{name} = {number(self.statistic)}, {p_equals(self.p_value)}"
 
 
@@ -77,13 +75,20 @@ class NullDistribution:
     """clusters of each clustering, if there are two"""
     design: SurveyDesign | None = None
     """of a survey"""
+    effective: float | None = None
+    """degrees of freedom where few of the units carry an estimate"""
 
     @property
-    def df(self) -> int | None:
-        """Degrees of freedom of the t distribution; None if it is the normal one."""
+    def rank(self) -> int | None:
+        """Degrees of freedom that the units leave; None without clusters or a survey."""
         if self.design is not None:
             return self.design.df
         return None if self.n_clusters is None else self.n_clusters - 1
+
+    @property
+    def df(self) -> float | None:
+        """Degrees of freedom of the t distribution; None if it is the normal one."""
+        return self.rank if self.effective is None else self.effective
 
     @property
     def letter(self) -> str:
@@ -153,16 +158,15 @@ class NullDistribution:
         """
         estimate = np.asarray(estimate, dtype=np.float64)
         q, nan = len(estimate), float("nan")
-        if self.df is not None and q > self.df and self.counts:
-            too_few = f"{self.units} are too few for a joint test of {q} coefficients"
-            return Wald(nan, q, nan, self.df, too_few)
-        if self.df is not None and q > self.df:
+        if self.rank is not None and q > self.rank:
             # The clusters' total scores sum to zero, so one is a function of the others.
             too_few = (
-                f"the covariance from {self.units} has rank {self.df} at most, too "
+                f"{self.units} are too few for a joint test of {q} coefficients"
+                if self.counts
+                else f"the covariance from {self.units} has rank {self.rank} at most, too "
                 f"little for a joint test of {q} coefficients"
             )
-            return Wald(nan, q, nan, self.df, too_few)
+            return Wald(nan, q, nan, self.df, too_few, lacks_clusters=True)
         if why_not:
             return Wald(nan, q, nan, self.df, why_not)
         if not np.all(np.isfinite(covariance)):
@@ -186,7 +190,7 @@ class NullDistribution:
 def check_level(conf_level: float) -> None:
     """Raise an error unless this is a valid confidence level."""
     if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
-        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
+        raise InputError(f"{option('conf_level')} must lie between 0 and 1; got {conf_level!r}")
 
 
 def tails(conf_level: float) -> Floats:

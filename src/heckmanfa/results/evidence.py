@@ -183,6 +183,17 @@ class Evidence:
         known = [feature for feature in self.features if feature.effect.known]
         return max(known, key=_likeliest, default=None)
 
+    @property
+    def contrast(self) -> tuple[int, str] | None:
+        """The column of 0 and 1 that comes first, and its two groups in words; None without one.
+
+        A category of three levels or more has no such column.
+        """
+        for feature in self.ordered():
+            if feature.is_switch and len(feature.columns) == 1 and feature.effect.known:
+                return feature.lead, str(self.naming.change_of(feature.lead))
+        return None
+
     def ordered(self) -> list[FeatureEvidence]:
         """Features by role, then by chance, then by the size of their z values."""
         return sorted(

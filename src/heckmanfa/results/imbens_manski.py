@@ -31,8 +31,8 @@ def interval(
 ) -> Interval:
     """Return the interval of a number between two estimated bounds.
 
-    An infinite bound is an end of the interval. ``ordered`` says whether the estimate of the upper
-    bound is never below that of the lower one.
+    An infinite bound is an end of the interval, and a bound without an error has none. ``ordered``
+    says whether the estimate of the upper bound is never below that of the lower one.
     """
     widest = max((error for error in errors if math.isfinite(error)), default=0.0)
     width = max(bounds[1] - bounds[0], 0.0)
@@ -40,7 +40,7 @@ def interval(
     if ordered and widest > 0:
         reach = critical_value(width / widest, conf_level, reference)
     ends = (
-        bound + sign * reach * error if math.isfinite(error) else bound
+        bound + sign * reach * error if math.isfinite(bound) else bound
         for bound, error, sign in zip(bounds, errors, (-1.0, 1.0), strict=True)
     )
     low, high = ends

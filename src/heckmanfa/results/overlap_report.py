@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from heckmanfa.model.inverse_probabilities import Bounds, Overlap
+from heckmanfa.results.distribution import clusters_text
 from heckmanfa.results.document import Findings
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
@@ -147,14 +148,17 @@ def summarize_weighted(
         ("Covariance", estimates.cov_type),
     ]
     if estimates.n_clusters is not None:
-        facts.append(("Clusters", f"{estimates.n_clusters:,}"))
+        clusters = clusters_text(estimates.n_clusters, estimates.cluster_counts)
+        facts.append(("Clusters", clusters))
+    if estimates.design is not None:
+        facts += estimates.design.facts
     if about.overlap is not None:
         facts.append(("Effective rows", f"{about.overlap.effective:,.1f}"))
         facts.append(("Largest weight", number(about.overlap.largest)))
     if estimates.weights:
         facts.append(("Weights", estimates.weights))
     notes = [fact.sentence for fact in about.facts if fact.sentence]
-    notes += estimates.distribution.notes(joint=True)
+    notes += estimates.notes()
     notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
     return Summary(
         title=_ALL_OBSERVED if about.overlap is None else about.title,
@@ -164,5 +168,5 @@ def summarize_weighted(
         conf_level=conf_level,
         notes=notes,
         sections=tuple(section for report in reports for section in report.sections()),
-        letter=estimates.distribution.letter,
+        letter=estimates.distributions[0].letter,
     )

@@ -6,6 +6,7 @@ from heckmanfa.results.facts import FactWords
 
 _BETWEEN = "Without any model {what} lies between {between}{span}."
 _MODEL = " The model says {estimate}."
+_APART = "{apart}"
 
 BOUNDS: dict[str, FactWords] = {
     "without_model": FactWords(
@@ -20,7 +21,7 @@ BOUNDS: dict[str, FactWords] = {
             "caution": "Check the range of the outcome, and how far the model extrapolates.",
         },
         line="bounds without a model",
-        meaning={"": _BETWEEN + _MODEL, "alone": _BETWEEN},
+        meaning={"": _BETWEEN + _MODEL + _APART, "alone": _BETWEEN + _APART},
         claim={"caution": "That the average of the model holds for all rows"},
         because="without any model {what} lies between {between}, and the model says {estimate}.",
         levels=("caution", "note"),

@@ -34,6 +34,8 @@ _ASKED = {
     "random_state": "seed",
     "return_interval": "interval",
     "n_splits": "folds",
+    "y_range": "range",
+    "q": "quantile",
 }
 _COVARIANCES = {"robust": ("robust", True), "cluster": ("cluster", ...)}
 

@@ -11,8 +11,10 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.outcome_classes import labels_of
 from heckmanfa.data.sample import read_outcome
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import (
+    Read,
     check_lengths,
     in_memory,
     one_of,
@@ -33,10 +35,12 @@ from heckmanfa.model.worst_case import (
 )
 from heckmanfa.results.bound_table import Bounds
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list, shown
 from heckmanfa.text.wording import nearest
 
 _SHOWN = 6
+_SHARES = 0.0, 1.0
 
 
 def mean(
@@ -49,6 +53,7 @@ def mean(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the mean of an outcome that is missing in some rows.
@@ -71,7 +76,10 @@ def mean(
     weight_kind : {"frequency", "sampling"}
         Whether a weight of 2 is two rows, or a row that was half as likely to be drawn.
     groups : array_like of shape (n,), optional
-        Clusters, which standard errors allow for.
+        Clusters, which standard errors allow for; or two columns of them.
+    survey : Survey, optional
+        The design that standard errors are by. Its columns are those of a frame that is passed as
+        ``groups``, and its weights are sampling weights.
     conf_level : float
         Confidence level of the interval of the mean itself (Imbens and Manski, 2004).
 
@@ -92,7 +100,7 @@ def mean(
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     by = groups_given(given, found, relation)
     span = read_span(y_range, found.rows)
     return found.result(
@@ -115,6 +123,7 @@ def share(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the share of rows whose outcome is a class, or is above a number.
@@ -130,7 +139,7 @@ def share(
         it.
     above : float, optional
         The share of outcomes above this number, in place of a class.
-    group, selected, selection, sample_weight, weight_kind, groups, conf_level
+    group, selected, selection, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -142,20 +151,11 @@ def share(
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    n = check_lengths(given)
-    if above is None:
-        outcome, label = _indicator(given["y"], n, of)
-    else:
-        if of is not None:
-            raise InputError("of names a class, and above a number: pass one of them")
-        values = read_outcome(given["y"], n)
-        outcome, label = np.where(np.isnan(values), np.nan, values > above), ""
-    found = read_given(given, weight_kind, outcome)
+    found = _read_share(given, of, above, weight_kind, survey)
     by = groups_given(given, found, relation)
-    said = f"{found.name} = {label}" if above is None else f"{found.name} above {above:g}"
-    return replace(found, name=said).result(
-        f"Bounds of the share of {shown(said)}",
-        mean_rows(found, (0.0, 1.0), by, level, "share", relation),
+    return found.result(
+        f"Bounds of the share of {shown(found.name)}",
+        mean_rows(found, _SHARES, by, level, "share", relation),
         level,
     )
 
@@ -165,15 +165,18 @@ def difference(
     group: Any,
     *,
     reference: Any = None,
+    of: Any = None,
+    above: float | None = None,
     selected: Any = None,
     y_range: Any = None,
     selection: Relation | None = None,
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
-    """Bound the difference of groups' mean outcomes.
+    """Bound the difference of groups' mean outcomes, or of their shares.
 
     Parameters
     ----------
@@ -182,7 +185,9 @@ def difference(
         The group of each row: two or more.
     reference : label, optional
         The group that others are compared with; by default the first, as labels sort.
-    selected, y_range, selection, sample_weight, weight_kind, groups, conf_level
+    of, above : optional
+        As in `share`: the difference is then of shares, and needs no range.
+    selected, y_range, selection, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -194,18 +199,27 @@ def difference(
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    of_shares = of is not None or above is not None
+    if of_shares and y_range is not None:
+        raise InputError(f"shares lie between 0 and 1: leave {option('y_range')} out")
+    found = (
+        _read_share(given, of, above, weight_kind, survey)
+        if of_shares
+        else read_given(given, weight_kind, survey)
+    )
     by = groups_given(given, found, relation)
     if by is None or len(by.labels) < 2:
-        raise InputError("a difference needs two groups or more: group has one")
-    span = read_span(y_range, found.rows)
+        raise InputError(f"a difference needs two groups or more: {option('group')} has one")
+    span = _SHARES if of_shares else read_span(y_range, found.rows)
+    quantity = "share" if of_shares else "mean"
+    noun = f"the {quantity} of {{outcome}}"
     base = 0 if reference is None else by.place(reference, "reference")
-    means = mean_rows(found, span, by, level, "mean", relation)
+    means = mean_rows(found, span, by, level, quantity, relation)
     return found.result(
         f"Bounds of the difference in {shown(found.name)}",
-        (*difference_rows(found, span, by, base, level, relation), *means),
+        (*difference_rows(found, span, by, base, level, relation, noun), *means),
         level,
-        span,
+        None if of_shares else span,
         observed=y_range is None,
     )
 
@@ -219,6 +233,7 @@ def effect(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the average effect of a treatment that anyone may have chosen for any reason.
@@ -231,7 +246,7 @@ def effect(
     y : array_like of shape (n,)
     treated : array_like of shape (n,)
         Who is treated: booleans, or 0 and 1.
-    y_range, selected, sample_weight, weight_kind, groups, conf_level
+    y_range, selected, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -242,7 +257,7 @@ def effect(
     given = in_memory(
         y=y, treated=treated, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     chosen = read_treated(given["treated"], found)
     span = read_span(y_range, found.rows)
     return found.result(
@@ -254,6 +269,29 @@ def effect(
     )
 
 
+def _read_share(
+    given: dict[str, Any],
+    of: Any,
+    above: float | None,
+    weight_kind: WeightKind,
+    survey: Survey | None,
+) -> Read:
+    """Read rows whose outcome is whether it is of a class, or above a number."""
+    n = check_lengths(given)
+    if above is None:
+        outcome, label = _indicator(given["y"], n, of)
+    else:
+        if of is not None:
+            raise InputError(
+                f"{option('of')} names a class, and {option('above')} a number: pass one of them"
+            )
+        values = read_outcome(given["y"], n)
+        outcome, label = np.where(np.isnan(values), np.nan, values > above), ""
+    found = read_given(given, weight_kind, survey, outcome)
+    said = f"{found.name} = {label}" if above is None else f"{found.name} above {above:g}"
+    return replace(found, name=said)
+
+
 def _indicator(y: Any, n: int, of: Any) -> tuple[Floats, str]:
     """Return whether each outcome is of a class, NaN where it is missing, and the class."""
     labels = labels_of(y, n)
@@ -262,15 +300,16 @@ def _indicator(y: Any, n: int, of: Any) -> tuple[Floats, str]:
         numbers = [label for label in labels.distinct if isinstance(label, bool | int | float)]
         if not 0 < len(labels.distinct) <= 2 or len(numbers) != len(labels.distinct):
             raise InputError(
-                "of names the class whose share is wanted, and y does not say which: it holds "
-                f"{quoted_list(spelled, _SHOWN)}. Pass of=..., or above=... for amounts"
+                f"{option('of')} names the class whose share is wanted, and the outcome does not "
+                f"say which: it holds {quoted_list(spelled, _SHOWN)}. Pass {option('of', ...)}, or "
+                f"{option('above', ...)} for amounts"
             )
         alone = len(numbers) == 1 and not numbers[0]
         of = 1 if alone else max(numbers)
     elif label_of(of) not in spelled:
         known = quoted_list(spelled, _SHOWN)
         raise InputError(
-            f"of={quoted(of)} is not a class of y, which holds {known}"
+            f"{option('of')}: {quoted(of)} is not a class of the outcome, which holds {known}"
             + nearest(label_of(of), spelled)
         )
     chosen = np.array([*(label == label_of(of) for label in spelled), np.nan], dtype=np.float64)

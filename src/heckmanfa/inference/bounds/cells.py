@@ -20,6 +20,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import Read, length_of
 from heckmanfa.model.probit import fit_probit, selection_coordinates
 from heckmanfa.model.worst_case import Codes
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
 
@@ -51,8 +52,8 @@ def combinations(covariates: Any, found: Read) -> Cells:
         ]
         if len(labels) > _MOST:
             raise InputError(
-                f"covariates make more than {_MOST} cells: pass fewer or coarser columns, or "
-                "bins=5, which cuts the probability of being observed"
+                f"{option('covariates')} make more than {_MOST} cells: pass fewer or coarser "
+                f"columns, or {option('bins', 5)}, which cuts the probability of being observed"
             )
     return Cells(codes.reshape(-1), tuple(labels))
 
@@ -93,14 +94,14 @@ def ordered_cells(values: Any, bins: int | None, found: Read, what: str) -> Cell
     numbers = numbers[found.used]
     bad = int((~np.isfinite(numbers)).sum())
     if bad:
-        raise InputError(f"{what} is missing or infinite in {plural(bad, 'row')}")
+        raise InputError(f"{option(what)} is missing or infinite in {plural(bad, 'row')}")
     if bins is not None:
         return number_bins(numbers, bins)
     known, codes = np.unique(numbers, return_inverse=True)
     if len(known) > _MANY_VALUES:
         raise InputError(
-            f"{what} has {len(known):,} values, each of which would be a cell: pass bins=5, or "
-            "cut it into classes"
+            f"{option(what)} has {len(known):,} values, each of which would be a cell: pass "
+            f"{option('bins', 5)}, or cut it into classes"
         )
     return Cells(codes.reshape(-1), tuple(label_of(value) for value in known))
 
@@ -108,7 +109,9 @@ def ordered_cells(values: Any, bins: int | None, found: Read, what: str) -> Cell
 def number_bins(values: Floats, bins: Any) -> Cells:
     """Cut numbers at their quantiles into so many parts; ties stay together."""
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= _MOST:
-        raise InputError(f"bins must be an integer from 2 to {_MOST}; got {quoted(bins)}")
+        raise InputError(
+            f"{option('bins')} must be an integer from 2 to {_MOST}; got {quoted(bins)}"
+        )
     edges = np.unique(np.quantile(values, np.arange(1, bins) / bins))
     raw = np.searchsorted(edges, values, side="left")
     known, codes = np.unique(raw, return_inverse=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.cells import ordered_cells
 from heckmanfa.inference.bounds.reading import in_memory, read_conf_level, read_span
@@ -16,6 +17,7 @@ from heckmanfa.model.monotone_instrument import corrected, instrument_ends
 from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, plural
 
@@ -35,6 +37,7 @@ def monotone_instrument(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound a mean with a column along which the mean outcome does not fall.
@@ -56,7 +59,7 @@ def monotone_instrument(
     n_boot : int
         Number of bootstrap samples.
     random_state : int, Generator, RandomState or None
-    selected, y_range, sample_weight, weight_kind, groups, conf_level
+    selected, y_range, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -66,11 +69,13 @@ def monotone_instrument(
     """
     level, n_boot = read_conf_level(conf_level), check_n_boot(n_boot, _FEWEST)
     if not n_boot:
-        raise InputError(f"n_boot must be {_FEWEST} or more: bounds are corrected by the bootstrap")
+        raise InputError(
+            f"{option('n_boot')} must be {_FEWEST} or more: bounds are corrected by the bootstrap"
+        )
     given = in_memory(
         y=y, instrument=instrument, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     span, rows = read_span(y_range, found.rows), found.rows
     cells = ordered_cells(given["instrument"], bins, found, "instrument")
     n_cells = len(cells.labels)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Floats, host
+from heckmanfa.data.group_cells import Cells
 from heckmanfa.data.rows import ArrayRows, Mask, held, one_blas_thread
 from heckmanfa.errors import HeckmanfaError, InputError, NotIdentifiedError
 from heckmanfa.fit import Fit, PassedRows
@@ -30,6 +31,7 @@ from heckmanfa.model.worst_case import Sampling, SeenRows, Span
 from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.naming import class_label, outcome_of
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import capitalised
 
@@ -44,8 +46,13 @@ def bounds_of_model(
     conf_level: float = 0.95,
     model: str = "the model",
     outcome_name: str = "",
+    contrast: tuple[int, str] | None = None,
 ) -> Bounds:
-    """Return bounds of the rows of a fit; see `Reported.bounds`."""
+    """Return bounds of the rows of a fit; see `Reported.bounds`.
+
+    Without groups, those of a ``contrast`` add their difference: a column of X that is 0 or 1, and
+    what the two are called.
+    """
     level = read_conf_level(conf_level)
     if isinstance(group, str) and fit.origin.design is not None:
         group = column_or_values(passed.X, group, "group", keep=True)
@@ -53,23 +60,27 @@ def bounds_of_model(
         X, group = take_column(fit, passed.X, group, "group", "the name of a column of X")
         passed = passed._replace(X=X)
     read = read_fit_rows(fit, passed, clusters=fit.spec.cov_type == "cluster")
+    cells = read.sample.cells
     rows = held(read.rows, "bounds")
     if fit.family.sees_everyone:
-        return _of_effect(fit, rows, group, y_range, level, model)
+        return _of_effect(fit, rows, cells, group, y_range, level, model)
     groups = _groups(fit, read, passed, rows, group)
-    outcomes = list(_outcomes(fit, rows, y_range))
+    outcomes = list(_outcomes(fit, rows, cells, y_range))
     told, why_not = _model_says(fit, rows, groups, len(outcomes), level)
     lines: list[BoundRow] = []
     notes: list[str] = [] if told is not None else [why_not]
     for place, outcome in enumerate(outcomes):
-        own = None if told is None else told.of(place)
+        own, last = None if told is None else told.of(place), len(lines)
         lines += _lines(outcome, groups, level, own, notes)
-    first = outcomes[0]
+    first, apart = outcomes[0], None
+    if groups is None and contrast is not None:
+        apart = _apart(fit, rows, outcomes, contrast, level)
     named = outcome_name or outcome_of(fit)
     of_classes = first.quantity != "mean"
     what = "probability" if of_classes else "mean"
     several = "probabilities" if of_classes else "means"
     about = f"the {what}" if len(lines) == 1 else several
+    lines += [] if apart is None else [apart]
     result = replace(first.read, name=named).result(
         f"Bounds of {about} of {shown(named)}",
         lines,
@@ -79,16 +90,21 @@ def bounds_of_model(
         notes=notes,
     )
     # A page about an ordered outcome is about its highest class.
-    last = len(lines) - 1 if of_classes and groups is None else 0
-    return replace(result, model=model, told=last)
+    return replace(result, model=model, told=last, has_contrast=apart is not None)
 
 
-def bounds_or_none(fit: Fit, passed: PassedRows, model: str, outcome: str = "") -> Bounds | None:
+def bounds_or_none(
+    fit: Fit,
+    passed: PassedRows,
+    model: str,
+    outcome: str = "",
+    contrast: tuple[int, str] | None = None,
+) -> Bounds | None:
     """Return bounds of the rows of a fit, None where there are none to show."""
     if fit.probit is None or fit.family.sees_everyone:
         return None
     try:
-        return bounds_of_model(fit, passed, model=model, outcome_name=outcome)
+        return bounds_of_model(fit, passed, model=model, outcome_name=outcome, contrast=contrast)
     except HeckmanfaError:
         return None
 
@@ -100,6 +116,8 @@ class _Outcome:
     read: Read
     span: Span
     quantity: str
+    noun: str
+    """as in `BoundRow`"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +164,10 @@ def _lines(
     outcome: _Outcome, groups: Groups | None, level: float, told: _Told | None, notes: list[str]
 ) -> Iterator[BoundRow]:
     """Yield the bounds of an outcome: of all rows, or of groups with their differences."""
-    means = mean_rows(outcome.read, outcome.span, groups, level, outcome.quantity)
+    noun = outcome.noun
+    means = mean_rows(outcome.read, outcome.span, groups, level, outcome.quantity, noun=noun)
     if groups is not None:
-        others = difference_rows(outcome.read, outcome.span, groups, 0, level)
+        others = difference_rows(outcome.read, outcome.span, groups, 0, level, noun=noun)
         for place, row in enumerate(others, start=1):
             known = row.model if told is None else told.difference(place, 0)
             yield replace(row, quantity=_less(outcome.quantity), model=known)
@@ -156,6 +175,30 @@ def _lines(
             yield from _trimmed(outcome, groups, level, notes)
     for place, row in enumerate(means):
         yield row if told is None else replace(row, model=told.mean(place))
+
+
+def _apart(
+    fit: Fit,
+    rows: ArrayRows,
+    outcomes: Sequence[_Outcome],
+    contrast: tuple[int, str],
+    level: float,
+) -> BoundRow | None:
+    """Return the bounds of the difference of two groups, of the highest class if there are some.
+
+    None if the rows of the fit do not have both groups.
+    """
+    column, said = contrast
+    used = np.asarray(host(rows.used), dtype=bool)
+    values = host(rows.source.take(0, len(used), [column]))[used, 0]
+    second = values == 1.0
+    if not (second | (values == 0.0)).all() or second.all() or not second.any():
+        return None
+    groups, outcome = Groups(second.astype(np.intp), ("0", "1")), outcomes[-1]
+    told, _ = _model_says(fit, rows, groups, len(outcomes), level)
+    (row,) = difference_rows(outcome.read, outcome.span, groups, 0, level, noun=outcome.noun)
+    known = row.model if told is None else told.of(len(outcomes) - 1).difference(1, 0)
+    return replace(row, quantity=_less(outcome.quantity), group=said, model=known)
 
 
 def _less(quantity: str) -> str:
@@ -174,19 +217,23 @@ def _trimmed(
     sides = groups.said(1), groups.said(0)
     row, said = lee_row(outcome.read, second, None, None, level, group=name, sides=sides)
     notes += said
-    yield replace(row, quantity=f"{_less(outcome.quantity)}, always observed")
+    yield replace(
+        row,
+        quantity=f"{_less(outcome.quantity)}, always observed",
+        noun=f"the difference in {outcome.noun} among those observed in either group",
+    )
 
 
-def _read(fit: Fit, rows: ArrayRows, outcome: Floats, seen: Mask) -> Read:
+def _read(fit: Fit, rows: ArrayRows, cells: Cells | None, outcome: Floats, seen: Mask) -> Read:
     """Return the rows of a fit as bounds need them."""
     used = np.asarray(host(rows.used), dtype=bool)
     weight = np.ones(len(used)) if rows.weight is None else np.asarray(host(rows.weight))
-    clusters = None if rows.group is None else np.asarray(host(rows.group))[used]
+    units = None if rows.group is None else np.asarray(host(rows.group))[used]
     chosen = SeenRows(np.where(seen, outcome, 0.0)[used], seen[used], weight[used])
-    return Read(chosen, Sampling(chosen.weight, fit.spec.weight_kind, clusters), used)
+    return Read(chosen, Sampling(chosen.weight, fit.spec.weight_kind, units, cells), used)
 
 
-def _outcomes(fit: Fit, rows: ArrayRows, y_range: Any) -> Iterator[_Outcome]:
+def _outcomes(fit: Fit, rows: ArrayRows, cells: Cells | None, y_range: Any) -> Iterator[_Outcome]:
     """Yield the outcome of a fit, or whether it is of each class that there are bounds of."""
     outcome, seen = np.asarray(host(rows.outcome)), np.asarray(host(rows.selected), dtype=bool)
     classes: Sequence[Any] | None = fit.ordered_classes
@@ -194,14 +241,15 @@ def _outcomes(fit: Fit, rows: ArrayRows, y_range: Any) -> Iterator[_Outcome]:
     if classes is None and fit.classes is not None:
         classes, places = fit.classes, range(1, 2)
     if classes is None:
-        read = _read(fit, rows, outcome, seen)
-        yield _Outcome(read, read_span(y_range, read.rows), "mean")
+        read = _read(fit, rows, cells, outcome, seen)
+        yield _Outcome(read, read_span(y_range, read.rows), "mean", "the mean of {outcome}")
         return
     if y_range is not None:
-        raise InputError("probabilities lie between 0 and 1: leave y_range out")
+        raise InputError(f"probabilities lie between 0 and 1: leave {option('y_range')} out")
     for place in places:
-        read = _read(fit, rows, (outcome == place).astype(np.float64), seen)
-        yield _Outcome(read, (0.0, 1.0), f"P(y = {class_label(classes[place])})")
+        read = _read(fit, rows, cells, (outcome == place).astype(np.float64), seen)
+        quantity = f"P(y = {class_label(classes[place])})"
+        yield _Outcome(read, (0.0, 1.0), quantity, quantity)
 
 
 def _groups(
@@ -262,7 +310,13 @@ def _model_says(
 
 
 def _of_effect(
-    fit: Fit, rows: ArrayRows, group: Any, y_range: Any, level: float, model: str
+    fit: Fit,
+    rows: ArrayRows,
+    cells: Cells | None,
+    group: Any,
+    y_range: Any,
+    level: float,
+    model: str,
 ) -> Bounds:
     """Return the bounds of a treatment's average effect, beside the model's."""
     if group is not None:
@@ -271,7 +325,7 @@ def _of_effect(
             "heckmanfa.bounds.effect"
         )
     outcome = np.asarray(host(rows.outcome))
-    read = _read(fit, rows, outcome, np.ones(len(outcome), dtype=bool))
+    read = _read(fit, rows, cells, outcome, np.ones(len(outcome), dtype=bool))
     span = read_span(y_range, read.rows)
     treated = np.asarray(host(rows.selected), dtype=bool)[read.used]
     table = average_effects(fit, None, None, None, None, level, model)

@@ -10,18 +10,21 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats, is_dask, on_host
 from heckmanfa.data.columns.values import label_of
-from heckmanfa.data.group_cells import group_codes, labelled_groups
+from heckmanfa.data.group_cells import Cells, labelled_groups, read_cells
 from heckmanfa.data.outcomes import refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
+from heckmanfa.data.survey import Survey, SurveyUnits, linearized_design
+from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
 from heckmanfa.inference.effect_cells import declared_order
 from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
 from heckmanfa.results.bound_table import BoundRow, Bounds
 from heckmanfa.results.distribution import NullDistribution, check_level
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest, plural
 
@@ -29,6 +32,9 @@ _MOST_GROUPS = 100
 _SHOWN = 6
 
 
+CLUSTERS = instead("groups", option("cluster"))
+"""what names the clusters"""
+_ALONE = "A group of a single row, or cluster, has no standard errors and no interval."
 OUTCOME = "the outcome"
 """what an outcome without a name is called"""
 
@@ -53,7 +59,13 @@ class Read:
     @property
     def reference(self) -> NullDistribution:
         """What an estimate over its standard error is compared with."""
-        return NullDistribution(self.sampling.n_clusters)
+        cells = self.sampling.cells
+        if cells is None:
+            return NullDistribution()
+        if cells.strata is not None:
+            return NullDistribution(design=linearized_design(cells, self.sampling.seen))
+        counts = cells.counts(self.sampling.seen)
+        return NullDistribution(min(counts), counts if cells.ways else ())
 
     def count(self, inside: Mask | None = None) -> tuple[int, int]:
         """Return how many rows there are in a group, or in all, and how many have an outcome."""
@@ -71,12 +83,18 @@ class Read:
         *,
         observed: bool = False,
         notes: Iterable[str] = (),
+        told: int = 0,
     ) -> Bounds:
         """Return a report of bounds; ``observed`` says whether the range is."""
-        notes = dict.fromkeys((*notes, *self.notes, *self.reference.notes()))
+        rows = tuple(rows)
+        alone = any(np.isfinite(row.bounds[0]) and np.isnan(row.errors[0]) for row in rows)
+        notes = (*notes, *self.notes, *[_ALONE] * alone, *self.reference.notes())
+        notes = dict.fromkeys(notes)
         counts = self.count()
         return Bounds(
-            title, tuple(rows), conf_level, counts, span, observed, (*notes,), outcome=self.name
+            *(title, rows, conf_level, counts, span, observed, (*notes,)),
+            outcome=self.name,
+            told=told,
         )
 
 
@@ -102,7 +120,7 @@ class Groups:
         """Return the place of a label; refuse one that is not there."""
         if label_of(label) not in self.labels:
             raise InputError(
-                f"{what} {quoted(label)} is not a group: there are "
+                f"{option(what)} {quoted(label)} is not a group: there are "
                 f"{quoted_list(self.labels, _SHOWN)}{nearest(label_of(label), self.labels)}"
             )
         return self.labels.index(label_of(label))
@@ -158,13 +176,17 @@ def read(
     sample_weight: Any,
     weight_kind: WeightKind,
     groups: Any,
+    survey: Survey | None = None,
     outcome: Floats | None = None,
 ) -> Read:
-    """Read rows: who has an outcome, their weights and their clusters.
+    """Read rows: who has an outcome, their weights, and their clusters or units of a survey.
 
     With ``selected``, only selected rows have one; any other row is missing, and none is left out.
     ``outcome`` is what y was read as, if it is not a column of numbers.
     """
+    if survey is not None:
+        sample_weight, groups = _of_survey(survey, sample_weight, groups)
+        weight_kind = "sampling"
     given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
     n = check_lengths(given)
     values = read_outcome(y, n) if outcome is None else outcome
@@ -173,7 +195,10 @@ def read(
         seen &= flags(selected, n)
     refuse_infinite_outcomes(int(np.isinf(values[seen]).sum()))
     if not seen.any():
-        raise NoOutcomeError(f"none of the {n:,} rows has an outcome: check y and selected")
+        raise NoOutcomeError(
+            f"none of the {n:,} rows has an outcome: check {instead('y', option('outcome'))} and "
+            f"{option('selected')}"
+        )
     if weight_kind not in get_args(WeightKind):
         known = list(get_args(WeightKind))
         raise InputError(f"weight_kind must be {quoted_list(known, 2)}; got {quoted(weight_kind)}")
@@ -181,22 +206,48 @@ def read(
     if weight_kind == "frequency" and (weight != np.floor(weight)).any():
         raise InputError(
             "frequency weights are counts of rows, and these are not integers: pass "
-            "weight_kind='sampling' if they come from a survey"
+            f"{option('weight_kind', 'sampling')} if they come from a survey"
         )
     used = weight > 0
     if not seen[used].any():
         raise NoOutcomeError("no row with an outcome has a weight above zero")
-    clusters = None
-    if groups is not None:
-        codes, n_clusters = group_codes(groups, used)
-        if n_clusters < 2:
-            raise InputError("groups has one cluster, and standard errors need at least two")
-        clusters = codes[used]
+    units, cells, outside = _units(groups, used)
     rows = SeenRows(np.where(seen, values, 0.0)[used], seen[used], weight[used])
-    notes = [f"{plural(int((~used).sum()), 'row')} of weight zero left out."] * (not used.all())
-    sampling, name = Sampling(rows.weight, weight_kind, clusters), getattr(y, "name", None)
+    lost = {"outside of the subpopulation": outside, "of weight zero": ~used & ~outside}
+    counts = {why: int(np.count_nonzero(which)) for why, which in lost.items()}
+    notes = [f"{plural(n, 'row')} {why} left out." for why, n in counts.items() if n]
+    sampling, name = Sampling(rows.weight, weight_kind, units, cells), getattr(y, "name", None)
     named = name if isinstance(name, str) and name else OUTCOME
     return Read(rows, sampling, used, tuple(notes), named)
+
+
+def _of_survey(survey: Survey, sample_weight: Any, groups: Any) -> tuple[Any, SurveyUnits]:
+    """Return the weights and the units of a survey, whose columns a frame holds."""
+    if survey.replicate_weights is not None:
+        raise InputError(
+            "bounds have standard errors by strata and units, not by replicate weights: name the "
+            "columns of strata and psu in Survey, if the data have them"
+        )
+    if groups is None:
+        raise InputError(
+            "a Survey names columns of a data frame: pass the frame that holds them as groups"
+        )
+    return survey_rows(survey, None, sample_weight, groups)[1:]
+
+
+def _units(groups: Any, used: Mask) -> tuple[Codes | None, Cells | None, Mask]:
+    """Return the unit of each row that is used, what units belong to, and who is out of scope."""
+    nobody = np.zeros(len(used), dtype=bool)
+    if groups is None:
+        return None, None, nobody
+    if isinstance(groups, SurveyUnits):
+        outside = nobody if groups.outside is None else groups.outside
+        return groups.codes[used], groups.cells, outside
+    codes, cells = read_cells(groups, used)
+    units = codes[used]
+    if min(cells.counts(np.bincount(units, minlength=cells.n) > 0)) < 2:
+        raise InputError(f"{CLUSTERS} has one cluster, and standard errors need at least two")
+    return units, cells, nobody
 
 
 def read_groups(
@@ -211,8 +262,8 @@ def read_groups(
     codes, raw = labelled_groups(group, used, what)
     if len(raw) > _MOST_GROUPS:
         raise InputError(
-            f"{what} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut a column "
-            "of numbers into classes first"
+            f"{option(what)} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut "
+            "a column of numbers into classes first"
         )
     declared, codes = declared_order(group), codes[used]
     if declared is not None:
@@ -239,24 +290,26 @@ def read_span(y_range: Any, rows: SeenRows) -> Span:
     if y_range is None:
         if low == high:
             raise InputError(
-                f"every known outcome is {low:g}, which shows no range: pass y_range=(low, high)"
+                f"every known outcome is {low:g}, which shows no range: pass {option('y_range')}, "
+                "the lowest and the highest value that an outcome may have"
             )
         return low, high
     try:
         bottom, top = map(float, y_range)
     except (TypeError, ValueError) as error:
         raise InputTypeError(
-            f"y_range must be two numbers, as in (0, 1); got {quoted(y_range)}"
+            f"{option('y_range')} must be two numbers, as in (0, 1); got {quoted(y_range)}"
         ) from error
     if not (np.isfinite([bottom, top]).all() and bottom < top):
         raise InputError(
-            f"y_range must be two finite numbers, the lower one first; got {quoted(y_range)}"
+            f"{option('y_range')} must be two finite numbers, the lower one first; got "
+            f"{quoted(y_range)}"
         )
     if low < bottom or high > top:
         known = rows.outcome[rows.seen]
         beyond = int(((known < bottom) | (known > top)).sum())
         raise InputError(
-            f"y_range is {bottom:g} to {top:g}, and {plural(beyond, 'outcome')} "
+            f"{option('y_range')} is {bottom:g} to {top:g}, and {plural(beyond, 'outcome')} "
             f"{'is' if beyond == 1 else 'are'} beyond it: outcomes run from {low:g} to {high:g}"
         )
     return bottom, top
@@ -272,7 +325,7 @@ def one_of(value: Any, known: Sequence[str], what: str) -> Any:
     """Return a word, or None; refuse one that is not known."""
     if value is not None and value not in known:
         raise InputError(
-            f"{what} must be {quoted_list(list(known), len(known))} or None; got {quoted(value)}"
+            f"{option(what)} must be {quoted_list(list(known), len(known))}; got {quoted(value)}"
             + nearest(str(value), known)
         )
     return value

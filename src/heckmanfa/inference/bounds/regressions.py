@@ -12,6 +12,7 @@ from heckmanfa.data.arrays import Floats, host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import CollinearError, InputError, MissingValueError, TooFewRowsError
 from heckmanfa.inference.bounds.reading import (
     check_lengths,
@@ -33,6 +34,7 @@ from heckmanfa.model.worst_case import (
 from heckmanfa.results.bound_table import NOTHING, BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed
 
@@ -49,6 +51,7 @@ def quantile(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound a quantile, by default the median, of an outcome that is missing in some rows.
@@ -63,7 +66,7 @@ def quantile(
         Between 0 and 1.
     y_range : (float, float), optional
         Ends that replace infinite ones.
-    group, selected, sample_weight, weight_kind, groups, conf_level
+    group, selected, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -71,12 +74,12 @@ def quantile(
     Bounds
     """
     if not isinstance(q, Real) or not 0 < q < 1:
-        raise InputError(f"q must lie between 0 and 1; got {quoted(q)}")
+        raise InputError(f"{option('q')} must lie between 0 and 1; got {quoted(q)}")
     level = read_conf_level(conf_level)
     given = in_memory(
         y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     by, rows = groups_given(given, found, None), found.rows
     span = (-math.inf, math.inf) if y_range is None else read_span(y_range, rows)
     quantity, lines = "median" if q == 0.5 else f"quantile {q:g}", []
@@ -86,12 +89,17 @@ def quantile(
         values, errors = (ends[0].value, ends[1].value), (ends[0].std_error, ends[1].std_error)
         seen = SeenRows(rows.outcome, rows.seen, rows.weight * rows.seen)
         known = quantile_ends(seen, inside, float(q), span, found.sampling)[0].value
+        if inside is not None and found.sampling.n_draws(inside) < 2:
+            errors = math.nan, math.nan
         reach = interval(values, errors, level, found.reference)
         counts, group_said = found.count(inside), "" if by is None else by.said(place)
         lines.append(
             BoundRow(
                 *(quantity, NOTHING, values, errors, reach, counts, group_said),
                 observed=known,
+                noun=f"the {quantity} of {{outcome}}"
+                if q == 0.5
+                else f"the {q:g} quantile of {{outcome}}",
             )
         )
     return found.result(
@@ -111,6 +119,7 @@ def projection(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     categorical_features: Any = "from_dtype",
     conf_level: float = 0.95,
 ) -> Bounds:
@@ -121,7 +130,7 @@ def projection(
     X : array or data frame of shape (n, K)
         Features, known in every row; an intercept is added. Categories become dummies.
     y : array_like of shape (n,)
-    selected, y_range, sample_weight, weight_kind, groups, conf_level
+    selected, y_range, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
     categorical_features
         As in `Heckman`.
@@ -136,12 +145,17 @@ def projection(
     given = in_memory(X=X, y=y, selected=selected, sample_weight=sample_weight, groups=groups)
     table = read_features(given.pop("X"), "bounds.projection", categorical=categorical_features)
     check_lengths({"X": range(table.n_rows), **given})
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     design, terms = _design(table, found.used)
     span = read_span(y_range, found.rows)
     seen = _least_squares(found.rows, design)
     rows = tuple(
-        row_of_ends(ends, found, level, quantity=term, observed=float(known))
+        row_of_ends(
+            *(ends, found, level),
+            quantity=term,
+            noun=f"the coefficient of {shown(term)} in the linear projection of {{outcome}}",
+            observed=float(known),
+        )
         for ends, term, known in zip(
             projection_ends(found.rows, design, span), terms, seen, strict=True
         )
@@ -154,6 +168,7 @@ def projection(
         span,
         observed=y_range is None,
         notes=(note,),
+        told=min(1, len(rows) - 1),
     )
 
 

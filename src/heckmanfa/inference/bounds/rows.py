@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import known_flags
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import (
     Groups,
@@ -41,17 +42,35 @@ def row_of_ends(
     conf_level: float,
     *,
     quantity: str,
+    noun: str = "",
     assumption: str = NOTHING,
-    inside: Mask | None = None,
+    parts: Sequence[Mask] = (),
+    limits: Span = (-math.inf, math.inf),
     group: str = "",
     observed: float = math.nan,
 ) -> BoundRow:
-    """Return the row of a table of bounds, with standard errors and the interval."""
-    values, error = (ends.low.value, ends.high.value), read_rows.sampling.error
-    errors = error(ends.low.pull), error(ends.high.pull)
-    reach = interval(values, errors, conf_level, read_rows.reference)
-    counts = read_rows.count(inside)
-    return BoundRow(quantity, assumption, values, errors, reach, counts, group, observed)
+    """Return the row of a table of bounds, with standard errors and the interval.
+
+    ``parts`` are the groups that it is of, all rows by default, and ``limits`` are what the number
+    cannot be beyond, and its interval neither.
+    """
+    values = ends.low.value, ends.high.value
+    errors = errors_of(read_rows, ends, parts)
+    low, high = interval(values, errors, conf_level, read_rows.reference)
+    reach = (float(np.maximum(low, limits[0])), float(np.minimum(high, limits[1])))
+    counts = read_rows.count(np.any(parts, axis=0) if len(parts) else None)
+    return BoundRow(quantity, assumption, values, errors, reach, counts, group, observed, noun=noun)
+
+
+def errors_of(read_rows: Read, ends: Ends, parts: Sequence[Mask]) -> tuple[float, float]:
+    """Return the standard errors of the ends of a number; NaN if one of its parts was drawn once.
+
+    A single row, or cluster, would seem to vary by nothing.
+    """
+    sampling = read_rows.sampling
+    if any(sampling.n_draws(part) < 2 for part in parts):
+        return math.nan, math.nan
+    return sampling.error(ends.low.pull), sampling.error(ends.high.pull)
 
 
 def seen_mean(rows: SeenRows, inside: Mask | None = None) -> float:
@@ -67,6 +86,7 @@ def mean_rows(
     conf_level: float,
     quantity: str = "mean",
     relation: Relation | None = None,
+    noun: str = "",
 ) -> Iterator[BoundRow]:
     """Yield the bounds of the mean of all rows, or of each group."""
     rows = read_rows.rows
@@ -77,8 +97,10 @@ def mean_rows(
             read_rows,
             conf_level,
             quantity=quantity,
+            noun=noun,
             assumption=relation or NOTHING,
-            inside=inside,
+            parts=() if inside is None else (inside,),
+            limits=span,
             group="" if groups is None else groups.said(place),
             observed=seen_mean(rows, inside),
         )
@@ -91,8 +113,12 @@ def difference_rows(
     base: int,
     conf_level: float,
     relation: Relation | None = None,
+    noun: str = "the mean of {outcome}",
 ) -> Iterator[BoundRow]:
-    """Yield the bounds of the difference of each group's mean from that of one of them."""
+    """Yield the bounds of the difference of each group's mean from that of one of them.
+
+    ``noun`` is what the means are called, as in `BoundRow`.
+    """
     rows, reference = read_rows.rows, groups.mask(base)
     for place in range(len(groups.labels)):
         if place == base:
@@ -105,8 +131,10 @@ def difference_rows(
             read_rows,
             conf_level,
             quantity="difference",
+            noun=f"the difference in {noun}",
             assumption=relation or NOTHING,
-            inside=inside | reference,
+            parts=(inside, reference),
+            limits=(span[0] - span[1], span[1] - span[0]),
             group=f"{groups.said(place)} less {groups.labels[base]}",
             observed=seen_mean(rows, inside) - seen_mean(rows, reference),
         )
@@ -120,7 +148,9 @@ def effect_row(read_rows: Read, treated: Mask, span: Span, conf_level: float) ->
         read_rows,
         conf_level,
         quantity="average effect",
+        noun="the average effect of treatment on {outcome}",
         assumption=CHOICE,
+        limits=(span[0] - span[1], span[1] - span[0]),
         observed=seen_mean(rows, treated) - seen_mean(rows, ~treated),
     )
 
@@ -140,7 +170,10 @@ def read_treated(treated: Any, found: Read) -> Mask:
 
 
 def read_given(
-    given: dict[str, Any], weight_kind: WeightKind, outcome: Floats | None = None
+    given: dict[str, Any],
+    weight_kind: WeightKind,
+    survey: Survey | None = None,
+    outcome: Floats | None = None,
 ) -> Read:
     """Read rows of columns by name."""
     return read(
@@ -149,6 +182,7 @@ def read_given(
         given["sample_weight"],
         weight_kind,
         given["groups"],
+        survey,
         outcome,
     )
 

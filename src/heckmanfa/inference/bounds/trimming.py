@@ -8,20 +8,23 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.cells import Cells, combinations, probability_bins
 from heckmanfa.inference.bounds.reading import Read, in_memory, one_of, read_conf_level
 from heckmanfa.inference.bounds.resampling import Draws, check_n_boot, resample
-from heckmanfa.inference.bounds.rows import read_given, read_treated, seen_mean
+from heckmanfa.inference.bounds.rows import errors_of, read_given, read_treated, seen_mean
 from heckmanfa.model.trimming import Direction, Trimmed, trim
 from heckmanfa.results.bound_table import TRIMMING, BoundRow, Bounds
 from heckmanfa.results.imbens_manski import interval
 from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import percent, plural
 
 DIRECTIONS: tuple[str, ...] = get_args(Direction)
 _QUANTITY = "effect on the always observed"
+_NOUN = "the effect on {outcome} among those observed with treatment and without"
 _FEWEST = 50
 
 
@@ -38,6 +41,7 @@ def lee(
     sample_weight: Any = None,
     weight_kind: WeightKind = "frequency",
     groups: Any = None,
+    survey: Survey | None = None,
     conf_level: float = 0.95,
 ) -> Bounds:
     """Bound the effect of a treatment on those whose outcome is observed whichever way (Lee, 2009).
@@ -63,7 +67,7 @@ def lee(
     n_boot : int
         Bootstrap samples for standard errors; 0 takes Lee's analytic ones.
     random_state : int, Generator, RandomState or None
-    selected, sample_weight, weight_kind, groups, conf_level
+    selected, sample_weight, weight_kind, groups, survey, conf_level
         As in `mean`.
 
     Returns
@@ -88,21 +92,23 @@ def lee(
         sample_weight=sample_weight,
         groups=groups,
     )
-    found = read_given(given, weight_kind)
+    found = read_given(given, weight_kind, survey)
     chosen = read_treated(given["treated"], found)
     _check_seen(found, chosen)
     kinds: list[Cells | None] = [None]
     if covariates is not None:
         kinds.append(_cells(given["covariates"], bins, found))
     elif bins is not None:
-        raise InputError("bins cuts what a probit on covariates gives: pass covariates")
+        raise InputError(
+            f"{option('bins')} cuts what a probit on covariates gives: pass {option('covariates')}"
+        )
     rows, notes = [], []
     for cells in kinds:
         row, said = lee_row(found, chosen, cells, direction, level, n_boot, random_state)
         rows.append(row)
         notes += said
     title = f"Trimming bounds of the effect on {shown(found.name)}"
-    return found.result(title, rows, level, notes=notes)
+    return found.result(title, rows, level, notes=notes, told=len(rows) - 1)
 
 
 def lee_row(
@@ -124,7 +130,7 @@ def lee_row(
         _check_cells(cells, treated)
     trimmed = trim(rows, treated, codes, n_cells, direction)
     low, high = trimmed.ends
-    errors = found.sampling.error(low.pull), found.sampling.error(high.pull)
+    errors = errors_of(found, trimmed.ends, [rows.seen & side for side in (treated, ~treated)])
     drawn: Draws | None = None
     if n_boot:
 
@@ -144,9 +150,11 @@ def lee_row(
     row = BoundRow(
         *(_QUANTITY, TRIMMING, values, errors, reach, found.count()),
         group=group or within,
+        noun=_NOUN,
         observed=seen_mean(rows, treated) - seen_mean(rows, ~treated),
     )
-    return row, [*_notes(trimmed, sides), *(drawn.notes if drawn else ())]
+    notes = _notes(trimmed, sides) + (drawn.notes if drawn else _alone(found, treated, cells))
+    return row, notes
 
 
 def _notes(trimmed: Trimmed, sides: tuple[str, str]) -> list[str]:
@@ -170,6 +178,21 @@ def _notes(trimmed: Trimmed, sides: tuple[str, str]) -> list[str]:
             "trimmed there. If that is more than chance, the bounds do not hold."
         )
     return notes
+
+
+def _alone(found: Read, treated: Mask, cells: Cells | None) -> list[str]:
+    """Say in how many cells formulas do not know how the outcomes of a group vary."""
+    if cells is None:
+        return []
+    seen, n_cells = found.rows.seen, len(cells.labels)
+    counts = np.bincount(2 * cells.codes[seen] + treated[seen], minlength=2 * n_cells)
+    n_alone = int((counts.reshape(n_cells, 2) == 1).any(axis=1).sum())
+    if not n_alone:
+        return []
+    return [
+        f"In {plural(n_alone, 'cell')} a group has a single outcome, which tells no variance: "
+        "standard errors are too small. Use coarser covariates, or a bootstrap."
+    ]
 
 
 def _check_seen(found: Read, treated: Mask) -> None:
@@ -198,5 +221,6 @@ def _check_cells(cells: Cells, treated: Mask) -> None:
         lacks = "untreated" if sides[first, 0] == 0 else "treated"
         raise InputError(
             f"{plural(len(lacking), 'cell')} of the covariates without treated or untreated rows: "
-            f"{quoted(cells.labels[first])} has no {lacks} row. Use coarser covariates, or bins=5"
+            f"{quoted(cells.labels[first])} has no {lacks} row. Use coarser covariates, or "
+            f"{option('bins', 5)}"
         )
