@@ -49,7 +49,7 @@ def survey_rows(survey: Survey, X: Any, sample_weight: Any, groups: Any) -> tupl
             f"{type(X if groups is None else groups).__name__}: pass a frame that holds them as "
             "X or as groups"
         )
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    n = X.shape[0] if hasattr(X, "shape") else len(frame if X is None else X)
     if len(frame) != n:
         raise InputError(f"groups has {plural(len(frame), 'row')}, but X has {n}")
     columns = survey.columns(frame.columns)
