@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import html
+import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, Survey
-from heckmanfa.analysis import analyse
+from heckmanfa import Heckman, HeckmanBestSubset, Survey
+from heckmanfa.analysis import analyse, compare_methods
 from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.data.scan.scanning import scan
+from heckmanfa.errors import InputError
 from heckmanfa.report import write_report
 
 N = 900
@@ -149,6 +151,7 @@ def test_standard_errors_are_by_the_design(files, table, where, method):
         "nest": True,
         "single_psu": "error",
         "subpop": None,
+        "replicate_weights": None,
     }
     assert found["standard_errors"] == "survey"
     assert found["reference_distribution"] == "t(18)"
@@ -167,8 +170,9 @@ def test_standard_errors_are_by_the_design(files, table, where, method):
     assert "--strata region --psu village --fpc there --nest" in found["command"]
 
 
-def test_a_subpopulation_keeps_the_design_of_everybody(files, table):
-    found, text = files.results("people.csv", *DESIGNED, "--subpop", "rural", "--method", "ml")
+@pytest.mark.parametrize("where", [("people.csv",), ("people.parquet", "--stream-above", "0")])
+def test_a_subpopulation_keeps_the_design_of_everybody(files, table, where):
+    found, text = files.results(*where, *DESIGNED, "--subpop", "rural", "--method", "ml")
     rows = table.assign(rural=table["rural"] == "yes")
     model = Heckman(["age", "salt"], cov_type=design(subpop="rural"), method="ml")
     model.fit(rows[[*COLUMNS, "rural"]], table["pressure"])
@@ -176,10 +180,143 @@ def test_a_subpopulation_keeps_the_design_of_everybody(files, table):
     outside = int((table["rural"] == "no").sum())
     assert found["rows"]["left_out_subpopulation"] == outside
     assert "outside of the subpopulation" in text
-    error = files.refuses(
-        "fit", "people.parquet", *DESIGNED, "--subpop", "rural", "--stream-above", "0"
+    table.assign(rural=table["age"]).to_parquet("odd.parquet")
+    for name in ("odd.parquet", "people.parquet"):
+        named = "rural" if name == "odd.parquet" else "asker"
+        words = (*DESIGNED, "--subpop", named, "--stream-above", "0")
+        error = files.refuses("fit", name, *words)
+        assert f"--subpop: column '{named}' must hold 0 and 1" in error
+
+
+REPLICATES = [f"rw{number}" for number in range(8)]
+BY_JACKKNIFE = ("--weights", "w", "--replicate-weights", "rw*", "--replicate-kind", "jackknife")
+
+
+@pytest.fixture(scope="module")
+def replicated(table) -> pd.DataFrame:
+    """The same people, with weights of a jackknife that deletes an eighth of the villages each."""
+    village = 4 * table["region"].map("abcdef".index) + table["village"]
+    weights = {
+        name: np.where(village % 8 == number, 0.0, table["w"] * 8 / 7)
+        for number, name in enumerate(REPLICATES)
+    }
+    used = table.drop(columns=["region", "village", "there", "asker", "month"])
+    return used.assign(**weights)
+
+
+def by_jackknife(**changed) -> Survey:
+    known = {"weights": "w", "replicate_weights": "rw*", "replicate_kind": "jackknife"}
+    return Survey(**known | changed)
+
+
+@pytest.mark.parametrize("where", [("people.csv",), ("people.parquet", "--stream-above", "0")])
+def test_standard_errors_are_by_replicate_weights(files, replicated, where):
+    replicated.to_csv("people.csv", index=False)
+    replicated.to_parquet("people.parquet")
+    # No feature is named: neither weights nor who is in the subpopulation are among them.
+    asked = (*ASKED, *BY_JACKKNIFE, "--replicate-mse", "--subpop", "rural")
+    found, text = files.results(*where, *asked, "--report", "out.html", "--save", "m.heckmanfa")
+    survey = by_jackknife(mse=True, subpop="rural")
+    model = Heckman(["age", "salt"], cov_type=survey)
+    X = replicated.assign(rural=replicated["rural"] == "yes").drop(columns="pressure")
+    agree(found, model.fit(X, replicated["pressure"]))
+    assert found["design"]["replicate_weights"] == {
+        "columns": ["rw*"],
+        "number": 8,
+        "kind": "jackknife",
+        "fay": 0.0,
+        "scale": None,
+        "mse": True,
+    }
+    assert found["reference_distribution"] == "t(7)"
+    assert "Standard errors: survey (8 replicate weights; 7 degrees of freedom)." in text
+    page = " ".join(html.unescape((files.folder / "out.html").read_text("utf-8")).split())
+    assert "Survey: by 8 replicate weights. Only the fitted model was estimated again" in page
+    assert "Replicate weights rw*, a jackknife, squares about the estimate" in page
+    assert "replicate_weights=['rw*'], replicate_kind='jackknife', replicate_mse=True" in page
+    # The command asks the question again, and the file of the model predicts.
+    command = shlex.split(found["command"])[2:]
+    again, _ = files.results(*command, *where[1:])
+    assert again["estimates"] == found["estimates"]
+    files.runs("predict", "m.heckmanfa", where[0], "--out", "p.csv")
+    np.testing.assert_allclose(pd.read_csv("p.csv").iloc[:, 0], model.predict(X), rtol=1e-9)
+
+
+def test_options_of_replicate_weights_are_those_of_a_survey(replicated):
+    rows = replicated.drop(columns=["rural", *REPLICATES[4:]])
+    common = {"outcome": "pressure", "search": "none", "predict_with": ["age", "salt"]}
+    named = {"weights": "w", "replicate_weights": REPLICATES[:4], "replicate_kind": "brr"}
+    done = analyse(rows, **common, **named, fay=0.3, replicate_scale=0.2)
+    survey = Survey(
+        *(None, None, "w"),
+        replicate_weights=REPLICATES[:4],
+        replicate_kind="brr",
+        fay=0.3,
+        scale=0.2,
     )
-    assert "--subpop needs the rows in memory" in error
+    assert done.question.survey == survey
+    model = Heckman(["age", "salt"], cov_type=survey)
+    model.fit(rows.drop(columns="pressure"), rows["pressure"])
+    np.testing.assert_allclose(done.estimates["std_error"], model.tidy()["std_error"], rtol=1e-9)
+
+
+def test_scanned_replicate_weights_are_those_of_the_question(replicated, tmp_path):
+    replicated.to_parquet(tmp_path / "people.parquet")
+    rows = scan(tmp_path / "people.parquet", "pressure", FEATURES, survey=by_jackknife())
+    done = analyse(rows, search="none", predict_with=["age", "salt"])
+    model = Heckman(["age", "salt"], cov_type=by_jackknife())
+    model.fit(replicated[[*FEATURES, "w", *REPLICATES]], replicated["pressure"])
+    np.testing.assert_allclose(done.estimates["std_error"], model.tidy()["std_error"], rtol=1e-7)
+    rows = scan(
+        *(tmp_path / "people.parquet", "pressure", FEATURES),
+        survey=by_jackknife(rscales=(0.9,) * 8),
+    )
+    with pytest.raises(InputError, match="rscales have no option"):
+        analyse(rows, search="none")
+
+
+def test_a_search_is_not_repeated_with_replicate_weights(files, replicated):
+    replicated.to_csv("people.csv", index=False)
+    words = ("people.csv", "--outcome", "pressure", "--exclude", "rural", *BY_JACKKNIFE)
+    error = files.refuses("fit", *words)
+    assert "--search none (and --predict-with) or --search best-subset" in error
+    found, text = files.results(*words, "--search", "best-subset", "--report", "out.html")
+    survey = by_jackknife()
+    X = replicated.drop(columns=["pressure", "rural"])
+    agree(found, HeckmanBestSubset(cov_type=survey).fit(X, replicated["pressure"]))
+    # Neither an average nor halves of the rows would be taken.
+    assert "--search average" not in text
+    assert "--honest" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--replicate-kind", "brr"), "--replicate-kind is about replicate weights: name their"),
+        (("--fay", "0.5"), "--fay is about replicate weights: name their columns with --replicate"),
+        ((*BY_JACKKNIFE[2:],), "--replicate-weights need --weights, the column of full-sample"),
+        ((*BY_JACKKNIFE[:4],), "--replicate-weights need --replicate-kind, which the survey's"),
+        ((*BY_JACKKNIFE, "--fay", "0.5"), "--fay is a factor of --replicate-kind brr in [0, 1)"),
+        ((*BY_JACKKNIFE, "--replicate-scale", "0"), "--replicate-scale must be above zero; got 0"),
+        ((*BY_JACKKNIFE, "--robust"), "--replicate-weights and --robust ask for two kinds"),
+        ((*BY_JACKKNIFE, "--features", "age,rw1"), "'rw1', which is the column of --replicate"),
+        ((*BY_JACKKNIFE[:3], "rep*", *BY_JACKKNIFE[4:]), "no column is named like 'rep*'"),
+        ((*BY_JACKKNIFE[:3], "rw1,rw9", *BY_JACKKNIFE[4:]), "has no column 'rw9'. Did you mean"),
+        ((*BY_JACKKNIFE[:3], "pres*", *BY_JACKKNIFE[4:]), "'pressure', which is the column of"),
+        ((*BY_JACKKNIFE[:3], "rw1,rural", *BY_JACKKNIFE[4:]), "--replicate-weights needs numbers"),
+    ],
+)
+def test_replicate_weights_that_cannot_be_used_are_refused(files, replicated, words, said):
+    replicated.to_csv("people.csv", index=False)
+    asked = ("people.csv", *ASKED, *words)
+    assert said in files.refuses("fit", *asked)
+    assert said in files("check", *asked)[1]
+
+
+def test_text_in_place_of_replicate_weights_is_refused_in_passes(files, replicated):
+    replicated.assign(rw3="heavy").to_parquet("people.parquet")
+    error = files.refuses("fit", "people.parquet", *ASKED, *BY_JACKKNIFE, "--stream-above", "0")
+    assert "--replicate-weights: column 'rw3' is text" in error
 
 
 def test_units_whose_rows_lack_a_feature_count_in_the_design(files, table):
@@ -316,3 +453,34 @@ def test_folds_hold_whole_units_and_tests_that_know_no_design_say_so(table):
     assert held.n_failed == 0
     said = " ".join(str(check) for check in analysis.checks)
     assert "Tests of normality and of forms are not known for surveys" in said
+
+
+@pytest.mark.parametrize("words", [NAMED, BY_JACKKNIFE], ids=["design", "replicates"])
+def test_compare_takes_a_design_for_treatments(files, table, replicated, words):
+    seen = table["pressure"].notna()
+    rows = table.join(replicated[REPLICATES]).assign(
+        pill=seen.astype(int), pressure=table["pressure"].fillna(118.0) + np.sin(table["w"])
+    )
+    rows.to_csv("pill.csv", index=False)
+    asked = ("--outcome", "pressure", "--model", "treatment", "--treated", "pill")
+    asked += ("--features", "age,salt,distance", "--select-only", "distance", *words)
+    files.runs("compare", "pill.csv", *asked, "--out", "methods.csv")
+    compared = pd.read_csv("methods.csv").set_index("model")
+    found, _ = files.results("pill.csv", *asked, "--method", "ml")
+    everyone = next(row for row in found["effects"] if row["effect"] == "ate")
+    for column, key in (("ate", "estimate"), ("ci_low", "ci_low"), ("ci_high", "ci_high")):
+        assert compared.loc["common, ML", column] == pytest.approx(everyone[key], rel=1e-6)
+    # A pseudo-likelihood has no BIC.
+    assert compared["bic"].isna().all()
+
+
+def test_compare_says_why_it_judges_no_method_by_a_design(files, table):
+    words = ("--outcome", "pressure", "--features", "age,salt,distance")
+    for named in (("--strata", "region"), ("--psu", "village"), BY_JACKKNIFE):
+        error = files.refuses("compare", "people.csv", *words, *named)
+        assert (
+            "is for treatments here: other methods are judged by errors of held-out rows" in error
+        )
+    model = Heckman(["age"], cov_type=design())
+    with pytest.raises(InputError, match="set them side by side with etable"):
+        compare_methods(table[FEATURES], table["pressure"], estimators={"a": model, "b": model})

@@ -232,7 +232,8 @@ def test_formulas_files_and_saved_models_know_the_survey(kind, people, reloaded,
 
 @KINDS
 def test_replicate_weights_are_refused(kind, people):
-    survey = Survey(replicate_weights=("w", "n_villages"), replicate_kind="bootstrap")
+    names = ("village", "n_villages")
+    survey = Survey(weights="w", replicate_weights=names, replicate_kind="bootstrap")
     with pytest.raises(InputError, match="without replicate weights: name its strata, psu and"):
         fit(kind, people, survey)
 

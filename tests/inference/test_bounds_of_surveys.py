@@ -137,7 +137,7 @@ def test_a_model_of_a_survey_or_of_two_clusterings_has_the_bounds_of_its_design(
         ({"survey": Survey(strata="region", psu="unit"), "groups": "frame"}, "region"),
         (
             {
-                "survey": Survey(replicate_weights="w*", replicate_kind="brr"),
+                "survey": Survey(weights="w", replicate_weights="w*", replicate_kind="brr"),
                 "groups": "frame",
             },
             "replicate",

@@ -413,7 +413,7 @@ def test_stata_code_names_each_column_once_and_both_equations(asked, folder, nam
         for first, *last in ranges
         for place in range(int(first), int(last[0] if last else first) + 1)
     ]
-    roles = [*(name for _, name in analysis.question.roles), *analysis.encoding.sources]
+    roles = [*(name for _, name in analysis.question.roles_in(columns)), *analysis.encoding.sources]
     dropped = ["place"] if analysis.question.drop_rows else []
     assert sorted(columns) == sorted({*roles, *dropped})
     assert len({*names}) == len(names)

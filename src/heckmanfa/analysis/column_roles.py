@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.analysis.designs import read_units
+from heckmanfa.analysis.designs import check_subpop, read_units
 from heckmanfa.analysis.ordered_targets import counted_ordered, read_ordered
 from heckmanfa.analysis.request import Question
 from heckmanfa.analysis.targets import (
@@ -144,6 +144,8 @@ def read_roles(
         numbers = {} if weights is None else {str(survey.weights): weights}
         if survey.fpc is not None:
             numbers[survey.fpc] = numbers_in(frame[survey.fpc], survey.fpc, "fpc")
+        for name in survey.replicate_columns(frame.columns):
+            numbers[name] = numbers_in(frame[name], name, "replicate_weights")
         groups, weights = read_units(survey, frame, numbers)
     return selected, weights, groups
 
@@ -256,7 +258,12 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         _check_groups(name, counted[name].gaps)
     if question.survey is not None:
         for name in question.unit_columns:
-            refuse_unplaced(name, counted[name].gaps)
+            refuse_unplaced(counted[name].gaps, name)
+        if question.subpop is not None:
+            check_subpop(question.subpop, _words(counted[question.subpop]))
+        for name in question.survey.replicate_columns(list(counted)):
+            if isinstance(counted[name], TextTally):
+                raise InputError(_stored_text("replicate_weights", name))
 
 
 def number_tally(values: Floats, *, distinct: bool = False) -> NumberTally:

@@ -39,6 +39,7 @@ from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import DecidedRows, check_frequencies, read_rows
+from heckmanfa.data.survey import Survey
 from heckmanfa.errors import (
     HeckmanfaError,
     HeckmanfaWarning,
@@ -87,6 +88,7 @@ class Uncorrected(BaseEstimator):
         return clone(self.model).fit(X.loc[kept], y[kept], sample_weight=weight)
 
 
+_NO_DESIGN = f"To compare predictions alone, leave the Survey out of {option('cov_type')}"
 _METHODS: dict[Method, str] = {"two-step": "two-step", "ml": "ML"}
 _USUAL = {"average": "average by BIC", "best-subset": "best subset"}
 _TRAINED = {"fa": "Heckman-FA", "fa-star": "Heckman-FA*", "correlation": "Heckman-C"}
@@ -400,6 +402,12 @@ def compare_methods(
             "search_in is for the methods of the package: set it in the estimators that are given"
         )
     for estimator in estimators.values():
+        if isinstance(getattr(estimator, "cov_type", None), Survey):
+            raise InputError(
+                "held-out rows of a survey would need folds of whole sampling units, and errors "
+                "weighted by the population, which not all methods have: fit each model with its "
+                f"Survey, and set them side by side with etable. {_NO_DESIGN}"
+            )
         if isinstance(estimator, SelectionModel):
             estimator.family.require("single outcome equation")
     splits = [

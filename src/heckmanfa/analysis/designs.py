@@ -14,31 +14,66 @@ from heckmanfa.errors import InputError
 from heckmanfa.text.labels import said
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import listed
 
 _UNITS = ("strata", "psu")
-# What else there is to say about strata and units.
+# What else there is to say about strata and units, and about replicate weights.
 _DETAILS = ("fpc", "single_psu", "nest", "subpop")
-DESIGN = (*_UNITS, *_DETAILS)
+_OF_REPLICATES = ("replicate_kind", "fay", "replicate_scale", "replicate_mse")
+NAMING = (*_UNITS, "replicate_weights")
+"""the options that ask for a design; others say more about it"""
+DESIGN = (*_UNITS, *_DETAILS, "replicate_weights", *_OF_REPLICATES)
 """the options that are about a survey's design"""
+_IN_SURVEY = {"replicate_scale": "scale", "replicate_mse": "mse"}
+"""what `Survey` calls them, if it has another name"""
 COLUMNS = ("strata", "psu", "fpc", "subpop")
-"""those of them that name a column"""
+"""those of them that name a column each"""
 _SINGLE = {
     "certainty": "a stratum of one unit adds nothing",
     "centered": "a stratum of one unit deviates from the mean of all units",
 }
 
 
+_KINDS = {
+    "brr": "balanced repeated replication",
+    "jackknife": "a jackknife",
+    "bootstrap": "a bootstrap",
+}
+
+
 def survey_of(asked: Options) -> Survey | None:
-    """Return the design that options ask for; None without strata and units."""
-    if asked.strata is None and asked.psu is None:
+    """Return the design that options ask for; None without strata, units and replicates."""
+    if not _is_designed(asked):
         return None
-    known = {name: getattr(asked, name) for name in DESIGN}
+    known = {_IN_SURVEY.get(name, name): getattr(asked, name) for name in DESIGN}
+    replicates = asked.replicate_weights
+    known["replicate_weights"] = replicates[0] if len(replicates) == 1 else replicates or None
     return Survey(weights=asked.weights, **known)
+
+
+def _is_designed(asked: Options) -> bool:
+    return any(getattr(asked, name) for name in NAMING)
+
+
+def survey_options(survey: Survey) -> dict[str, Any]:
+    """Return the options that ask for a design; refuse what has no option."""
+    if survey.rscales is not None:
+        raise InputError(
+            "rscales have no option in a question about a table: fit a model with the Survey"
+        )
+    options = {name: getattr(survey, _IN_SURVEY.get(name, name)) for name in DESIGN}
+    return {"weights": survey.weights} | options
 
 
 def check_design(asked: Options) -> None:
     """Refuse options about a design that is not named, or that it contradicts."""
-    if asked.strata is None and asked.psu is None:
+    about = [name for name in _OF_REPLICATES if getattr(asked, name) not in (None, False, 0)]
+    if about and not asked.replicate_weights:
+        raise InputError(
+            f"{option(about[0])} is about replicate weights: name their columns with "
+            f"{option('replicate_weights')}"
+        )
+    if not _is_designed(asked):
         given = [name for name in _DETAILS if getattr(asked, name) not in (None, False, "error")]
         if given:
             raise InputError(
@@ -46,7 +81,7 @@ def check_design(asked: Options) -> None:
                 f"{option('strata')}, or its sampling units with {option('psu')}"
             )
         return
-    named = option(next(name for name in _UNITS if getattr(asked, name) is not None))
+    named = option(next(name for name in NAMING if getattr(asked, name)))
     for name in ("cluster", "robust"):
         if getattr(asked, name):
             raise InputError(
@@ -65,6 +100,22 @@ def check_design(asked: Options) -> None:
                 f"{option('nest')} says that labels of {option('psu')} start again in each of "
                 f"{option('strata')}: name both"
             )
+    scale = asked.replicate_scale
+    if scale is not None and not scale > 0:
+        raise InputError(f"{option('replicate_scale')} must be above zero; got {scale:g}")
+    # What else cannot be is refused where the design is made.
+    survey_of(asked)
+
+
+def refuse_average(asked: Options) -> None:
+    """Refuse replicate weights of an average, which is made of many models."""
+    if asked.replicate_weights:
+        raise InputError(
+            f"{option('replicate_weights')} estimate one model again, and "
+            f"{option('search', 'average')} is made of many: ask for one with "
+            f"{option('search', 'none')} (and {option('predict_with')}) or "
+            f"{option('search', 'best-subset')}"
+        )
 
 
 def read_units(
@@ -81,26 +132,40 @@ def read_units(
     return survey.read(columns)
 
 
-def _flags(series: pd.Series[Any], name: str) -> Any:
-    """Return who is in the subpopulation, as 0 and 1; what is missing is None."""
-    words = series.astype("string").str.strip().str.lower()
-    strange = sorted({*words.dropna().unique()} - TRUE_WORDS - FALSE_WORDS)
-    if strange:
+def check_subpop(name: str, words: set[str]) -> None:
+    """Refuse a column that does not say who is in the subpopulation, by its distinct values."""
+    if strange := sorted(words - TRUE_WORDS - FALSE_WORDS):
         raise InputError(
             f"{option('subpop')}: column {quoted(name)} must hold 0 and 1 (or yes and no, true "
             f"and false); it holds {quoted(strange[0])}"
         )
+
+
+def _flags(series: pd.Series[Any], name: str) -> Any:
+    """Return who is in the subpopulation, as 0 and 1; what is missing is None."""
+    words = series.astype("string").str.strip().str.lower()
+    check_subpop(name, {*words.dropna().unique()})
     flags = words.isin(TRUE_WORDS).astype(float)
     return flags.where(words.notna()).to_numpy(dtype=float)
 
 
 def design_words(asked: Options, df: int) -> str:
     """Name the columns of a design, in a sentence."""
-    parts = [] if asked.strata is None else [f"strata {said(asked.strata)}"]
+    parts = []
+    if asked.replicate_weights:
+        parts.append(f"replicate weights {listed([*map(said, asked.replicate_weights)])}")
+        parts.append(_KINDS[str(asked.replicate_kind)])
+        if asked.fay:
+            parts.append(f"Fay's factor {asked.fay:g}")
+        if asked.replicate_scale is not None:
+            parts.append(f"squares times {asked.replicate_scale:g}")
+        if asked.replicate_mse:
+            parts.append("squares about the estimate")
+    parts += [] if asked.strata is None else [f"strata {said(asked.strata)}"]
     if asked.psu is not None:
         again = " (labels start again in each stratum)" if asked.nest else ""
         parts.append(f"sampling units {said(asked.psu)}{again}")
-    if asked.psu is None:
+    if asked.psu is None and not asked.replicate_weights:
         parts.append("every row is a sampling unit")
     if asked.fpc is not None:
         parts.append(f"finite populations by {said(asked.fpc)}")

@@ -126,7 +126,8 @@ def _prepare(
         return _read_text(question, tell) if frame is None else _take_frame(question, frame, tell)
     refuse_text_options(vars(question), table.format)
     names = feature_names(question, table.columns)
-    needed = [*names, *(name for _, name in question.roles), *filter(None, [question.by])]
+    roles = [name for _, name in question.roles_in(table.columns)]
+    needed = [*names, *roles, *filter(None, [question.by])]
     needed += columns_dropped_by(question.drop_rows, table.columns)
     size = table.size(needed)
     if size <= most_bytes:
@@ -410,13 +411,14 @@ def _prepare_stream(
     larger = f"pass a larger {option('stream_above')} to load the rows"
     refuse_given(
         question,
-        ["honest", "by", "subpop"],
+        ["honest", "by"],
         f"{needed} leave it out, name fewer files, or {larger}",
     )
     stored = "store missing values as null, dates as numbers and only rows of data"
     store = f"{needed} {stored}, or {larger}"
     refuse_given(question, ["na_values", "dates", "drop_rows"], store)
     codebook = codebook_of(question, table.columns, schema_codebook(table.schema))
+    roles = [name for _, name in question.roles_in(table.columns)]
     learned = learn_streamed(
         table,
         names,
@@ -425,7 +427,7 @@ def _prepare_stream(
         missing=question.missing,
         min_level_rows=question.min_level_rows,
         ignore_case=question.ignore_case,
-        roles=[name for _, name in question.roles if name not in question.unit_columns],
+        roles=[name for name in roles if name not in question.unit_columns],
         groups=question.unit_columns,
         tell=tell,
     )
@@ -443,14 +445,15 @@ def _prepare_stream(
         table.engine,
         question.outcome,
         selected=question.flags,
-        sample_weight=question.weights,
-        groups=list(question.unit_columns) or None,
+        sample_weight=question.weights if question.survey is None else None,
+        groups=list(question.cluster) or None,
+        survey=question.survey,
         missing="drop",
         encoding=encoding,
     )
     if target.classes is not None:
         rows = rows.reading_outcome(target.classes)
-    counted = {**learned.roles, **learned.numbers}
+    counted = {question.outcome: learned.roles[question.outcome], **learned.numbers}
     suspicions = find_suspicions(
         {name: tally for name, tally in counted.items() if isinstance(tally, NumberTally)},
         question.outcome,

@@ -34,6 +34,7 @@ from heckmanfa.text.option_types import (
     OnProblem,
     OutcomeTransform,
     Regimes,
+    ReplicateKind,
     Search,
     SearchIn,
     SinglePsu,
@@ -206,7 +207,6 @@ class Options:
             "With --model treatment: common (treatment adds the same to every outcome) or separate "
             "(treated and untreated have an equation each: the switching regression).",
             MODEL,
-            brief="With --model treatment: common or separate.",
         ),
     ] = "common"
     by: Annotated[
@@ -232,7 +232,7 @@ class Options:
     weights: Annotated[
         str | None,
         About(
-            "Column of weights; compare takes frequencies only.",
+            "Column of weights; compare takes frequencies only, but of a survey.",
             MODEL,
             COMPARE | BOUNDS,
             brief="Column of weights.",
@@ -255,9 +255,9 @@ class Options:
         str | None,
         About(
             "Column of a survey's strata: standard errors are by its design, and weights are "
-            "sampling weights.",
+            "sampling weights. compare has the design of a survey for treatments.",
             MODEL,
-            BOUNDS,
+            COMPARE | BOUNDS,
             brief="Column of a survey's strata.",
         ),
     ] = None
@@ -267,7 +267,7 @@ class Options:
             "Column of a survey's primary sampling units, such as villages; every row is one "
             "unless given.",
             MODEL,
-            BOUNDS,
+            COMPARE | BOUNDS,
             brief="Column of a survey's sampling units.",
         ),
     ] = None
@@ -277,11 +277,12 @@ class Options:
             "Column of the number of units that a stratum has in the population, or of the share "
             "that was drawn.",
             MODEL,
-            BOUNDS,
+            COMPARE | BOUNDS,
         ),
     ] = None
     nest: Annotated[
-        bool, About("Labels of sampling units start again in each stratum.", MODEL, BOUNDS)
+        bool,
+        About("Labels of sampling units start again in each stratum.", MODEL, COMPARE | BOUNDS),
     ] = False
     single_psu: Annotated[
         SinglePsu,
@@ -289,7 +290,7 @@ class Options:
             "What to do with a stratum of one unit: error (refuse it), certainty (it adds nothing) "
             "or centered (take its deviation from the mean of all units).",
             MODEL,
-            BOUNDS,
+            COMPARE | BOUNDS,
         ),
     ] = "error"
     subpop: Annotated[
@@ -298,9 +299,41 @@ class Options:
             "Column of 0 and 1 (or yes and no) that says who is in the subpopulation; others are "
             "not fitted, and count in the design.",
             MODEL,
-            BOUNDS,
+            COMPARE | BOUNDS,
         ),
     ] = None
+    replicate_weights: Annotated[
+        Names,
+        About(
+            "Columns of a survey's replicate weights, or a pattern of their names in quotes: the "
+            "model is estimated with each, and its covariance is that of the estimates. Needs "
+            "--weights and --replicate-kind.",
+            MODEL,
+            COMPARE,
+        ),
+    ] = ()
+    replicate_kind: Annotated[
+        ReplicateKind | None,
+        About("How replicate weights were made: brr, jackknife or bootstrap.", MODEL, COMPARE),
+    ] = None
+    fay: Annotated[float, About("With --replicate-kind brr: Fay's factor.", MODEL, COMPARE)] = 0.0
+    replicate_scale: Annotated[
+        float | None,
+        About(
+            "What the sum of squares over replicate weights is multiplied by, if the survey's "
+            "documentation has another number than that of their kind.",
+            MODEL,
+            COMPARE,
+        ),
+    ] = None
+    replicate_mse: Annotated[
+        bool,
+        About(
+            "Take squares about the estimate itself, not about the mean of the replicates.",
+            MODEL,
+            COMPARE,
+        ),
+    ] = False
     robust: Annotated[
         bool, About("Robust standard errors.", MODEL, brief="Robust standard errors.")
     ] = False

@@ -141,7 +141,11 @@ def read_raw(
 ) -> RawTable:
     """Read the columns of a question, and others that ``named`` lists by the option they are of."""
     check_question(question)
-    wanted = [*question.roles, *((role, name) for role, names in named.items() for name in names)]
+    # No replicate weights are asked for here.
+    wanted = [
+        *question.roles_in(()),
+        *((role, name) for role, names in named.items() for name in names),
+    ]
     _refuse_twice(wanted)
     tell(f"reading {question.called}")
     table, columns = _open(question, wanted, tell)

@@ -11,7 +11,14 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from heckmanfa.analysis.designs import COLUMNS, DESIGN, check_design, survey_of
+from heckmanfa.analysis.designs import (
+    COLUMNS,
+    DESIGN,
+    check_design,
+    refuse_average,
+    survey_of,
+    survey_options,
+)
 from heckmanfa.analysis.options import OPTIONS, Options
 from heckmanfa.analysis.outcome_models import (
     OUTCOME_MODELS,
@@ -125,11 +132,19 @@ class Question(Options):
         """Name of what is fitted, such as log(wage)."""
         return name_on_scale(self.outcome, self.outcome_transform)
 
-    @property
-    def roles(self) -> list[tuple[str, str]]:
-        """Columns that are not features, each with the option that names it."""
+    def roles_in(self, columns: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the columns of a table that are not features, each with the option naming it."""
         roles = dict.fromkeys([*_ROLES.values(), *_FLAGS, *COLUMNS])
         named = {role: getattr(self, role) for role in roles}
+        if self.survey is not None:
+            replicates = self.survey.replicate_columns(columns)
+            for role, names in named.items():
+                if both := {*_each(names)}.intersection(replicates):
+                    raise InputError(
+                        f"{option('replicate_weights')} names {quoted(min(both))}, which is the "
+                        f"column of {option(role)}: name the columns of weights alone"
+                    )
+            named["replicate_weights"] = replicates
         return [(role, name) for role, names in named.items() for name in _each(names)]
 
     @property
@@ -245,7 +260,9 @@ def question_about(
         scanned = _options_of(table)
         if options.get("model") is not None and "selected" in scanned:
             scanned["treated"] = scanned.pop("selected")
-        if any(options.get(name) for name in DESIGN):
+        if table.declared is not None:
+            scanned |= survey_options(table.declared) | {"cluster": ()}
+        elif any(options.get(name) for name in DESIGN):
             # Its groups are units of a survey.
             del scanned["cluster"]
         options = scanned | {**options}
@@ -322,6 +339,7 @@ def check_question(question: Question) -> None:
         )
     _check_search_in(question)
     if question.searched == "average":
+        refuse_average(question)
         refuse_given(
             question,
             ("criterion", "honest"),
@@ -488,7 +506,7 @@ def refuse_text_options(options: Mapping[str, Any], what: str) -> None:
 
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     """Return the columns of a table that may be features, in its order."""
-    roles = question.roles
+    roles = question.roles_in(columns)
     there = {*columns}
     for role, name in roles:
         if name not in there:

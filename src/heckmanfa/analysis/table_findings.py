@@ -260,7 +260,8 @@ class Walk:
 
     def _marks(self, table: Table) -> bool:
         """Choose a decimal mark for columns that can be read in two ways."""
-        used = [*self._names(table), *(name for _, name in self.question.roles)]
+        columns = [str(name) for name in table.frame.columns]
+        used = [*self._names(table), *(name for _, name in self.question.roles_in(columns))]
         doubts = {name: words for name, words in table.doubts.items() if name in used}
         if not doubts:
             return False

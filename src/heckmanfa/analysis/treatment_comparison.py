@@ -13,8 +13,10 @@ import pandas as pd
 from heckmanfa.analysis.prepared import Model, Prepared, model_of
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
+from heckmanfa.fit import Fit
 from heckmanfa.fit.treatment_details import treatment_details
 from heckmanfa.inference.treatment_effects import average_effects, naive_rows
+from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.document import Section
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.reports import Report
@@ -131,7 +133,7 @@ def _numbers(model: Model) -> dict[str, Any]:
         "att": by_kind.loc["att", "estimate"],
         "atu": by_kind.loc["atu", "estimate"],
         "rho": ", ".join(f"{fit.errors[name].value:.3g}" for name in rhos),
-        "bic": fit.bic if fit.log_likelihood is not None else float("nan"),
+        "bic": fit.bic if _has_bic(fit) else float("nan"),
     }
 
 
@@ -151,11 +153,16 @@ def _verdict(fitted: dict[tuple[str, str], Model]) -> str:
             f"With {regimes} regimes, two steps and maximum likelihood {words} ({numbers})."
         )
     both = [fitted.get((regimes, "ml")) for regimes in ("common", "separate")]
-    if None not in both:
+    if None not in both and all(_has_bic(model.fit_) for model in both if model is not None):
         common, separate = (model.fit_.bic for model in both if model is not None)
         better = "separate" if separate < common else "common"
         said.append(f"BIC prefers {better} regimes ({common:.1f} and {separate:.1f}).")
     return " ".join(said)
+
+
+def _has_bic(fit: Fit) -> bool:
+    """Whether a fit has a likelihood: sampling weights leave it a pseudo-likelihood."""
+    return fit.log_likelihood is not None and not has_pseudo_weights(fit)
 
 
 def _effect(model: Model) -> tuple[float, float]:

@@ -440,6 +440,16 @@ def _design(analysis: Analysis) -> dict[str, Any] | None:
         "degrees_of_freedom": design.df,
         "strata_of_one_psu": design.n_single,
         **{name: getattr(question, name) for name in ("fpc", "nest", "single_psu", "subpop")},
+        "replicate_weights": None
+        if not question.replicate_weights
+        else {
+            "columns": list(question.replicate_weights),
+            "number": design.n_replicates,
+            "kind": question.replicate_kind,
+            "fay": question.fay,
+            "scale": question.replicate_scale,
+            "mse": question.replicate_mse,
+        },
     }
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
+from heckmanfa.analysis.designs import NAMING
 from heckmanfa.analysis.estimates_compared import error_of
 from heckmanfa.analysis.prepared import searched_equations
 from heckmanfa.analysis.request import question_of, refuse_given
@@ -29,10 +30,18 @@ from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import effects, number, some, true_minus
 
+_NO_DESIGN = (
+    "is for treatments here: other methods are judged by errors of held-out rows, which for a "
+    "survey would need folds of whole sampling units and methods that all take its weights. Fit "
+    "each model with heckmanfa fit, and compare estimates and intervals"
+)
+
 
 def run(options: CompareOptions, **asked: Any) -> None:
     """Compare the methods, write the table if it has a file, and print it."""
     question, out = question_of(asked), options.out
+    if not question.family.sees_everyone:
+        refuse_given(question, NAMING, _NO_DESIGN)
     if out is not None:
         check_ending(out)
     reads = {"DATA": question.data}

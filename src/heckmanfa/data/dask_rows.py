@@ -52,26 +52,41 @@ def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) 
     collections: dict[str, Any] = {"X": _features(X)}
     if y is None:
         raise InputError("y is None: pass the outcome as a Dask Series or Array, NaN where missing")
-    survey = None
-    if isinstance(groups, DesignedFrame):
-        groups, survey = groups.frame, groups.survey
+    designed = groups if isinstance(groups, DesignedFrame) else None
     others = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
+    if designed is not None:
+        others |= designed.roles
     for role, values in others.items():
         if values is not None:
             made = _groups(values) if role == "groups" else _vector(values, role)
             collections[role] = _fitting(made, role, collections["X"])
     source = DaskSource(collections)
-    if survey is not None:
-        source.survey, source.groupings = survey, survey.design_columns
+    if designed is not None:
+        source.survey, source.groupings = designed.survey, designed.survey.design_columns
+        source.designed, source.replicates = designed, designed.replicates
     return source
 
 
 @dataclass(frozen=True, eq=False)
 class DesignedFrame:
-    """The columns of a Dask DataFrame that are the units of a survey."""
+    """The columns of a Dask DataFrame that are the design of a survey."""
 
     frame: Any
     survey: Survey
+
+    @property
+    def replicates(self) -> tuple[str, ...]:
+        """The columns of replicate weights."""
+        return self.survey.replicate_columns(self.frame.columns)
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """The columns that say of which unit a row is, and of which subpopulation."""
+        columns, subpop = self.survey.design_columns, self.survey.subpop
+        return {
+            "groups": self.frame[[*columns]] if columns else None,
+            "subpop": None if subpop is None else self.frame[subpop],
+        }
 
 
 class DaskSource(RowSource):
@@ -94,6 +109,8 @@ class DaskSource(RowSource):
         self.has_selected = "selected" in collections
         self.has_weight = "sample_weight" in collections
         self.has_groups = "groups" in collections
+        self.has_subpop = "subpop" in collections
+        self.designed: DesignedFrame | None = None
         self.groupings = _groupings(collections.get("groups"))
         self._n_parts, self._n_columns = _n_parts(X), self.n_features
         self.column_types = None if self._labels is None else empty_part(X)
@@ -118,6 +135,22 @@ class DaskSource(RowSource):
         changed.names, changed.labels_given = tuple(encoding.columns), None
         changed.n_features = len(changed.names)
         return changed
+
+    def reweighted(self, name: str) -> Self:
+        """Return the same rows with replicate weights; see `RowSource`."""
+        assert self.designed is not None
+        frame = self.designed.frame
+        own = frame[name] * (frame[self.designed.survey.weights] > 0)
+        changed = copy(self)
+        changed._collections = self._collections | {"sample_weight": own}
+        changed._collections.pop("groups", None)
+        changed.has_groups, changed.groupings, changed._partitions = False, (), {}
+        return changed
+
+    def of_replicates(self) -> RowSource:
+        """Return the replicate weights as features; see `RowSource`."""
+        assert self.designed is not None
+        return DaskSource(self._collections | {"X": self.designed.frame[[*self.replicates]]})
 
     @property
     def described(self) -> str:

@@ -79,6 +79,7 @@ class Pass:
             numeric_array(partition["selected"], "selected") if "selected" in partition else None,
             weight,
             joined_labels(_groupings(partition["groups"])) if "groups" in partition else None,
+            numeric_array(partition["subpop"], "subpop") if "subpop" in partition else None,
         )
         yield from cut_chunks(self._source(partition["X"]), columns, self.block_rows)
 

@@ -79,7 +79,8 @@ class Rules:
             if self.everyone:
                 chosen, unknown, *_ = read_known_flags(chunk.selected)
         status = decide_rows(
-            chunk.outcome, chosen, chunk.weight, complete, unknown, everyone=self.everyone
+            *(chunk.outcome, chosen, chunk.weight, complete, unknown, chunk.outside),
+            everyone=self.everyone,
         )
         kept = status.kept
         weight = None if chunk.weight is None else chunk.weight / self.mean_weight
@@ -127,8 +128,12 @@ class _CountTask:
         elif chunk.selected is not None:
             chosen, bad_flags, odd_flag = read_stored_flags(chunk.selected)
         status = decide_rows(
-            chunk.outcome, chosen, chunk.weight, complete, unknown, everyone=self.everyone
+            *(chunk.outcome, chosen, chunk.weight, complete, unknown, chunk.outside),
+            everyone=self.everyone,
         )
+        unplaced, odd_place = 0, None
+        if chunk.subpop is not None:
+            _, unplaced, odd_place = read_stored_flags(chunk.subpop)
         everywhere = self.everywhere | self.drops_missing
         outcome = on_fit_scale(chunk.outcome, status.with_outcome, self.transform)
         block = Block(chunk.features, outcome, status.selected, chunk.weight, None)
@@ -144,6 +149,8 @@ class _CountTask:
             bad_weights=0 if chunk.weight is None else count_bad_weights(chunk.weight),
             bad_flags=bad_flags,
             odd_flag=odd_flag,
+            unplaced=unplaced,
+            odd_place=odd_place,
             features=count_features(
                 chunk.features,
                 status.selected,
@@ -219,7 +226,7 @@ def _labels_of_chunk(chunk: Chunk) -> LabelCounts:
     labels: Labels = chunk.outcome
     observed = np.where(labels.codes < 0, np.nan, 0.0)
     chosen = None if chunk.selected is None else read_stored_flags(chunk.selected)[0]
-    status = decide_rows(observed, chosen, chunk.weight)
+    status = decide_rows(observed, chosen, chunk.weight, outside=chunk.outside)
     return LabelCounts.of(labels, status.selected & status.kept)
 
 

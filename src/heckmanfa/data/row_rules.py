@@ -49,6 +49,8 @@ class RowStatus:
     """whether rows that are not selected have an outcome, too"""
     n_unknown: int = 0
     """other rows left out because nobody knows whether they are selected"""
+    n_outside: int = 0
+    """other rows left out because they are not in the subpopulation"""
 
     @property
     def with_outcome(self) -> Array:
@@ -62,6 +64,7 @@ def decide_rows(
     weight: Array | None = None,
     complete: Mask | None = None,
     unknown: Array | None = None,
+    outside: Array | None = None,
     *,
     everyone: bool = False,
 ) -> RowStatus:
@@ -70,8 +73,9 @@ def decide_rows(
     Without ``selected``, a row is selected if it has an outcome. With it, selected rows without an
     outcome are left out, and the outcome of unselected rows is ignored; if ``everyone`` has an
     outcome, any row without one is left out, and so are those of which it is ``unknown`` whether
-    they are selected. Rows of weight zero and rows that are not ``complete`` are left out. A row
-    left out is counted under the first reason that applies: incomplete, outcome, unknown, weight.
+    they are selected. Rows ``outside`` of the subpopulation, rows of weight zero and rows that are
+    not ``complete`` are left out. A row left out is counted under the first reason that applies:
+    incomplete, outcome, unknown, outside, weight.
     """
     observed = ~namespace(outcome).isnan(outcome)
     chosen = observed if selected is None else selected
@@ -81,16 +85,19 @@ def decide_rows(
         n_incomplete = _count(~complete)
         unobserved &= complete
     kept = ~unobserved if complete is None else complete & ~unobserved
-    n_unknown = n_zero_weight = 0
+    n_unknown = n_outside = n_zero_weight = 0
     if unknown is not None:
         n_unknown = _count(kept & unknown)
         kept = kept & ~unknown
+    if outside is not None:
+        n_outside = _count(kept & outside)
+        kept = kept & ~outside
     if weight is not None:
         weightless = kept & (weight == 0)
         n_zero_weight = _count(weightless)
         kept &= ~weightless
-    counts = n_incomplete, _count(unobserved), n_zero_weight
-    return RowStatus(chosen, kept, *counts, everyone=everyone, n_unknown=n_unknown)
+    counts = n_incomplete, _count(unobserved), n_zero_weight, everyone, n_unknown, n_outside
+    return RowStatus(chosen, kept, *counts)
 
 
 def read_stored_flags(stored: NDArray[Any]) -> tuple[Mask, int, Any]:
@@ -242,6 +249,7 @@ class RowCounts:
     outcome_missing: int = 0
     zero_weight: int = 0
     unknown: int = 0
+    outside: int = 0
     everyone: bool = False
     """whether rows that are not selected have an outcome, too"""
     outcomes: OutcomeCounts = field(default_factory=OutcomeCounts)
@@ -257,6 +265,10 @@ class RowCounts:
     """rows whose ``selected`` is neither true nor false"""
     odd_flag: Any = None
     """what one of them holds; None if it is missing in all of them"""
+    unplaced: int = 0
+    """rows that are neither in the subpopulation nor outside of it"""
+    odd_place: Any = None
+    """what one of them holds, as `odd_flag`"""
     groups: NDArray[Any] | None = None
     """the distinct groups of the rows of the fit, sorted"""
     groupless: int = 0
@@ -277,11 +289,12 @@ class RowCounts:
             self,
             other,
             odd_flag=other.odd_flag if self.odd_flag is None else self.odd_flag,
+            odd_place=other.odd_place if self.odd_place is None else self.odd_place,
             everyone=self.everyone or other.everyone,
             groups=np.unique(np.concatenate(groups)) if groups else None,
         )
 
-    def public(self, *, incomplete: bool = False) -> dict[str, int]:
+    def public(self, *, incomplete: bool = False, subpop: bool = False) -> dict[str, int]:
         """Return the counts as ``row_counts_`` has them."""
         counts = {
             "total": self.total,
@@ -292,6 +305,8 @@ class RowCounts:
         }
         if self.everyone:
             counts["left_out_treatment_missing"] = self.unknown
+        if subpop:
+            counts["left_out_subpopulation"] = self.outside
         return counts | ({"left_out_regressor_missing": self.incomplete} if incomplete else {})
 
 
@@ -336,6 +351,7 @@ def count_rows(
         outcome_missing=status.n_outcome_missing,
         zero_weight=status.n_zero_weight,
         unknown=status.n_unknown,
+        outside=status.n_outside,
         everyone=status.everyone,
         outcomes=outcomes,
         **others,

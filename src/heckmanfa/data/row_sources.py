@@ -42,6 +42,13 @@ class Chunk:
     """(b,) of any type that can be sorted; None or NaN where missing"""
     start: int
     """position of its first row in the part"""
+    subpop: NDArray[Any] | None = None
+    """(b,) who is in the subpopulation, as `selected` is stored"""
+
+    @property
+    def outside(self) -> NDArray[np.bool_] | None:
+        """(b,) who is not in the subpopulation; None without one."""
+        return None if self.subpop is None else np.asarray(self.subpop != 1)
 
 
 def cut_chunks(
@@ -49,17 +56,17 @@ def cut_chunks(
 ) -> Iterator[Chunk]:
     """Cut rows into chunks.
 
-    ``columns`` are the outcome, who is selected, weights and groups; ``start`` is the position of
-    the first row in its part.
+    ``columns`` are the outcome, who is selected, weights, groups and who is in the subpopulation;
+    ``start`` is the position of the first row in its part.
     """
     n, k = source.shape
     for low in range(0, n, block_rows):
         high = min(low + block_rows, n)
         parts = (None if column is None else column[low:high] for column in columns)
-        outcome, selected, weight, group = parts
+        outcome, selected, weight, group, subpop = parts
         assert outcome is not None
         features = source.take(low, high, range(k))
-        yield Chunk(features, outcome, selected, weight, group, start + low)
+        yield Chunk(features, outcome, selected, weight, group, start + low, subpop)
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,12 @@ class RowSource(ABC):
     """names of the columns that the groups are made of, if they have names"""
     survey: Any = None
     """the `heckmanfa.data.survey.Survey` whose columns the groups are, if they are one's"""
+    declared: Any = None
+    """the one that the rows were scanned with; a fit makes it theirs"""
+    has_subpop: bool = False
+    """whether a column says who is in the subpopulation"""
+    replicates: tuple[str, ...] = ()
+    """columns of replicate weights"""
     drops_missing: bool = False
     """whether rows that lack a feature are left out; otherwise they are refused"""
     outcome_as: OutcomeAs = "numbers"
@@ -192,6 +205,17 @@ class RowSource(ABC):
         A task can be pickled, and its results are small. Parts that are not to be read
         (``reading.head(part) == 0``) yield nothing.
         """
+
+    def reweighted(self, name: str) -> Self:
+        """Return the same rows, without groups, weighted by a column of replicate weights.
+
+        Rows that have no weight in the fit have none there.
+        """
+        raise NotImplementedError
+
+    def of_replicates(self) -> RowSource:
+        """Return the same rows, with their replicate weights as features."""
+        raise NotImplementedError
 
     def learn_levels(self, categories: Mapping[int, CategoryType]) -> dict[int, tuple[str, ...]]:
         """Learn the levels of some raw columns, by position, in one pass over the rows.

@@ -70,7 +70,7 @@ from heckmanfa.data.row_rules import (
 from heckmanfa.data.row_sources import RowSource, refuse_beside, refuse_no_outcome
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
 from heckmanfa.data.survey import SurveyUnits
-from heckmanfa.data.survey_rows import cells_of_survey
+from heckmanfa.data.survey_rows import cells_of_survey, refuse_undesigned
 from heckmanfa.errors import (
     FrequencyWeightWarning,
     HeckmanfaError,
@@ -128,6 +128,12 @@ def find_row_source(
     if isinstance(X, RowSource):
         refuse_beside(beside)
         refuse_no_outcome(X)
+        if X.declared is not None and X.survey is None:
+            raise InputError(
+                f"these {X.described} were scanned with the design of a survey, and this model "
+                f"does not ask for it: pass the same Survey as {option('cov_type')}, or scan them "
+                "without it"
+            )
         return X
     if is_dask(X):
         return dask_source(X, y, selected, sample_weight, groups)
@@ -168,13 +174,14 @@ def read_rows(
     learn: Learn | None = None,
     transform: OutcomeTransform | None = None,
     everyone: bool = False,
+    outside: Mask | None = None,
 ) -> DecidedRows:
     """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
     ``beside`` is X if it is a tensor: the columns are then tensors on its device. A ``binary``
     outcome is read as 0 and 1, by ``classes`` or, without them, by those that it holds, or as
     ``learn`` tells the classes of one that may have more. Amounts are read on the scale that
-    ``transform`` names. ``everyone`` is as in `decide_rows`.
+    ``transform`` names. ``everyone`` and ``outside`` are as in `decide_rows`.
     """
     tensors = beside is not None
     flagged: Mask | None = None
@@ -201,7 +208,8 @@ def read_rows(
     chosen = None if flagged is None else booleans(flagged, outcome)
     weight = None if weights is None else like(weights, outcome)
     unseen = None if unknown is None else booleans(unknown, outcome)
-    status = decide_rows(outcome, chosen, weight, unknown=unseen, everyone=everyone)
+    apart = None if outside is None else booleans(outside, outcome)
+    status = decide_rows(outcome, chosen, weight, None, unseen, apart, everyone=everyone)
     outcome = on_fit_scale(outcome, status.with_outcome, transform)
     return DecidedRows(outcome, weight, status, classes)
 
@@ -238,6 +246,9 @@ def read_sample(
     source = table.native
     lost: LostRows | None = None
     rows: Rows
+    units = groups if isinstance(groups, SurveyUnits) else None
+    outside = None if units is None else units.outside
+    has_subpop = outside is not None
     if isinstance(source, RowSource):
         # The source itself knows y and the others.
         if (binary or learn is not None) and classes is not None:
@@ -249,7 +260,10 @@ def read_sample(
         )
         if source.drops_missing:
             lost = counts.gaps.lost(table.sources(columns))
+        has_subpop = source.has_subpop
         with explain_lost(lost):
+            if source.survey is not None:
+                refuse_undesigned(source.survey, counts)
             _check_counts(counts, sizes, classes, transform, source.has_weight, sampling)
         if lost is not None:
             warn_of_lost(lost)
@@ -272,6 +286,7 @@ def read_sample(
             learn=learn,
             transform=transform,
             everyone=everyone,
+            outside=outside,
         )
         weight, kept, classes = read.weight, read.status.kept, read.classes
         counts = count_rows(read.status, read.outcome, weight, transform=transform)
@@ -279,9 +294,8 @@ def read_sample(
         if sampling and weight is not None:
             weight = weight / (counts.weight_sum / counts.kept)
         codes, cells = None, None
-        if isinstance(groups, SurveyUnits):
-            codes, cells = groups.codes, groups.cells
-            codes = integers(codes, read.outcome)
+        if units is not None:
+            codes, cells = integers(units.codes, read.outcome), units.cells
         elif groups is not None:
             codes, cells = read_cells(on_host(groups), host(kept))
             codes = integers(codes, read.outcome)
@@ -296,13 +310,9 @@ def read_sample(
         counted = rows.map(_feature_counts, everywhere, dummies, columns=columns)
         features = sum(counted, FeatureCounts())
     refuse_not_finite(table, columns, features, everywhere)
-    public = counts.public(incomplete=lost is not None)
+    public = counts.public(incomplete=lost is not None, subpop=has_subpop)
     levels = table.columns.rows_by_level(columns, features.ones, features.zeros)
-    replicates = None
-    if isinstance(groups, SurveyUnits):
-        gone = np.isnan(host(read.outcome)) & (host(read.status.selected) | everyone)
-        public = groups.counted(public, gone)
-        replicates = groups.replicates
+    replicates = None if units is None else units.replicates
     return Sample(rows, public, cells, counts.unselected == 0, classes, lost, levels, replicates)
 
 
@@ -338,7 +348,7 @@ def _check_counts(
     refuse_far_more(sizes[1], counts.selected, "prediction ", "selected rows")
 
 
-def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
+def reweighted(sample: Sample, weight: Array, *, n_selection: int) -> Sample:
     """Give the rows of a sample other weights; those of weight zero are left out.
 
     ``weight`` (n,) covers rows already left out as well. The result has no groups, and its counts

@@ -8,19 +8,21 @@ is in the fit, so a unit without a row of the subpopulation has a total of zero.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.column_numbers import missing_in
+from heckmanfa.data.columns.column_names import repeated
+from heckmanfa.data.columns.column_numbers import floats, missing_in
 from heckmanfa.data.group_cells import Cells, labels_numbered
 from heckmanfa.data.row_rules import count_bad_weights
 from heckmanfa.data.rows import Groups, Mask
-from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 from heckmanfa.text.option_types import ReplicateKind, SinglePsu
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
@@ -29,6 +31,8 @@ from heckmanfa.text.wording import plural
 _SINGLE = ("error", "certainty", "centered")
 _KINDS = ("brr", "jackknife", "bootstrap")
 _LONGEST = 3
+# What makes a name a pattern.
+_WILD = "*?["
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,10 @@ class Survey:
         Column of booleans, or of 0 and 1: who is in the subpopulation. Others are not fitted, but
         count in the design.
     replicate_weights : str or sequence of str, optional
-        Columns of replicate weights, or a pattern of their names, such as ``"rw*"``. The
-        covariance is then that of the estimates over the replicates, and ``fpc`` and
-        ``single_psu`` have no part in it.
+        Columns of replicate weights, or patterns of their names, such as ``"rw*"``, which leave
+        out the other columns of the design. The covariance is then that of the estimates over the
+        replicates, and ``fpc`` and ``single_psu`` have no part in it. They need ``weights``, with
+        which the model itself is estimated.
     replicate_kind : {"brr", "jackknife", "bootstrap"}, optional
         How they were made. Needed with replicate weights, as the scale depends on it.
     fay : float
@@ -102,11 +107,23 @@ class Survey:
             if getattr(self, name) not in words:
                 listed = quoted_list([word for word in words if word], 4)
                 raise InputError(f"{name} must be one of {listed}; got {getattr(self, name)!r}")
-        for name in ("replicate_weights", "rscales"):
+        for name in ("nest", "mse"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputTypeError(f"{name} must be True or False; got {getattr(self, name)!r}")
+        for name, kind, what in (
+            ("replicate_weights", str, "the names of columns, or a pattern of them"),
+            ("rscales", Real, "a number for each column of replicate weights"),
+        ):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
+                if not isinstance(value, Iterable) or not all(isinstance(v, kind) for v in value):
+                    raise InputTypeError(f"{name} takes {what}; got {value!r}")
                 object.__setattr__(self, name, tuple(value))
-        if not any((self.strata, self.psu, self.weights, self.replicate_weights)):
+        for name in ("fay", "scale"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Real):
+                raise InputTypeError(f"{name} must be a number; got {value!r}")
+        if not any((self.strata, self.psu, self.weights)) and self.replicate_weights is None:
             raise InputError("Survey needs strata, psu, weights or replicate_weights")
         self._check_replicates()
 
@@ -127,17 +144,30 @@ class Survey:
                     "their columns in replicate_weights, or leave them out"
                 )
             return
+        named = option("replicate_weights")
+        if twice := repeated(self._replicate_items):
+            raise InputError(f"{named} names {quoted(twice[0])} twice")
+        if not self._replicate_items:
+            raise InputError(f"{named} names no column: leave it out, or name two or more")
         if self.replicate_kind is None:
             raise InputError(
-                "replicate_weights need replicate_kind, which the survey's documentation tells: "
+                f"{named} need {option('replicate_kind')}, which the survey's documentation tells: "
                 f"{quoted_list(list(_KINDS), 4)}"
             )
         if not 0 <= self.fay < 1 or (self.fay and self.replicate_kind != "brr"):
-            raise InputError(f"fay is a factor of BRR in [0, 1); got {self.fay:g}")
+            raise InputError(
+                f"{option('fay')} is a factor of {option('replicate_kind', 'brr')} in [0, 1); got "
+                f"{self.fay:g}"
+            )
         if self.scale is not None and not 0 < self.scale < np.inf:
             raise InputError(f"scale must be above zero; got {self.scale:g}")
         if self.rscales is not None and not all(0 <= value < np.inf for value in self.rscales):
             raise InputError("rscales must be zero or more, one for each column of weights")
+        if self.weights is None:
+            raise InputError(
+                f"{named} need {option('weights')}, the column of full-sample weights: the model "
+                "itself is estimated with these"
+            )
 
     @property
     def design_columns(self) -> tuple[str, ...]:
@@ -146,30 +176,49 @@ class Survey:
         return tuple(name for name in columns if name is not None)
 
     @property
+    def main_columns(self) -> tuple[str, ...]:
+        """The columns of the design that are not replicate weights."""
+        others = (self.weights, self.subpop)
+        beside = tuple(name for name in others if name is not None)
+        return tuple(dict.fromkeys((*self.design_columns, *beside)))
+
+    @property
     def named(self) -> tuple[str, ...]:
         """All columns of the design, by their names or patterns of these."""
-        others = (self.weights, self.subpop)
-        replicates = self.replicate_weights or ()
-        replicates = (replicates,) if isinstance(replicates, str) else replicates
-        beside = tuple(name for name in others if name is not None)
-        return tuple(dict.fromkeys((*self.design_columns, *beside, *replicates)))
+        return tuple(dict.fromkeys((*self.main_columns, *self._replicate_items)))
+
+    @property
+    def _replicate_items(self) -> tuple[str, ...]:
+        items = self.replicate_weights
+        return (items,) if isinstance(items, str) else items or ()
 
     def replicate_columns(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the columns of replicate weights, given all columns of a frame."""
-        if self.replicate_weights is None:
-            return ()
-        if not isinstance(self.replicate_weights, str):
-            return self.replicate_weights
-        pattern = self.replicate_weights
-        found = tuple(name for name in names if fnmatchcase(str(name), pattern))
-        if not found:
-            raise InputError(f"replicate_weights: no column is named like {quoted(pattern)}")
-        return found
+        """Return the columns of replicate weights, given all columns of a frame.
+
+        A pattern does not stand for columns that are named as something else.
+        """
+        known, others = [*names], {*self.main_columns}
+        found: list[str] = []
+        for item in self._replicate_items:
+            if item in others:
+                raise InputError(
+                    f"{option('replicate_weights')} names {quoted(item)}, which is another column "
+                    "of the design"
+                )
+            if item in known or not any(sign in item for sign in _WILD):
+                found.append(item)
+                continue
+            alike = [name for name in known if fnmatchcase(str(name), item) and name not in others]
+            if not alike:
+                raise InputError(
+                    f"{option('replicate_weights')}: no column is named like {quoted(item)}"
+                )
+            found += alike
+        return tuple(dict.fromkeys(found))
 
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return all columns of the design, given those of a frame."""
-        found = self.replicate_columns(names)
-        return replace(self, replicate_weights=found).named if found else self.named
+        return tuple(dict.fromkeys((*self.main_columns, *self.replicate_columns(names))))
 
     def read(self, columns: dict[str, NDArray[Any]]) -> tuple[SurveyUnits, Floats | None]:
         """Return the units of the rows, and their weights: zero outside of the subpopulation."""
@@ -188,12 +237,15 @@ class Survey:
             replicates = np.column_stack([_weights(columns[name], name) for name in names])
             if self.subpop is not None:
                 replicates = replicates * inside[:, None]
-            self._check_scales(len(names))
+            self.check_scales(len(names))
         return SurveyUnits(codes, cells, outside, replicates), weight
 
-    def _check_scales(self, n: int) -> None:
+    def check_scales(self, n: int) -> None:
+        """Refuse so many replicates if they are too few, or not as many as ``rscales``."""
         if n < 2:
-            raise InputError("replicate_weights names one column; a variance needs two or more")
+            raise InputError(
+                f"{option('replicate_weights')} names one column; a variance needs two or more"
+            )
         if self.rscales is not None and len(self.rscales) != n:
             raise InputError(
                 f"rscales has {len(self.rscales)} entries, and there are {n} replicate weights: "
@@ -203,7 +255,7 @@ class Survey:
     def cells(self, labels: dict[str, NDArray[Any]], n: int) -> tuple[Groups, Cells]:
         """Return the unit of each of n rows, and what the units belong to."""
         for name, values in labels.items():
-            refuse_unplaced(name, int(np.count_nonzero(missing_in(values))))
+            refuse_unplaced(int(np.count_nonzero(missing_in(values))), name)
         strata, stratum_names = np.zeros(n, dtype=np.intp), np.array(["all rows"])
         if self.strata is not None:
             stratum_names, strata = labels_numbered(labels[self.strata], self.strata)
@@ -227,6 +279,12 @@ class Survey:
         if self.fpc is not None:
             fraction = self._fractions(labels[self.fpc], strata, counts, stratum_names)
         if self.replicate_weights is None:
+            if fraction is not None and (fraction >= 1).all():
+                raise InputError(
+                    f"by {quoted(self.fpc)}, every unit of every stratum was drawn: such a census "
+                    f"has no sampling error to estimate. Leave {option('fpc')} out to infer about "
+                    "a larger population, from which these units count as drawn"
+                )
             if self.single_psu == "error":
                 self._refuse_single(counts, fraction, stratum_names)
             check_df(len(of_unit), len(counts))
@@ -298,17 +356,6 @@ class SurveyUnits:
     replicates: Floats | None = None
     """(n, R) replicate weights"""
 
-    def counted(self, row_counts: dict[str, int], unobserved: Mask) -> dict[str, int]:
-        """Return the counts of rows with those outside of the subpopulation apart.
-
-        ``unobserved`` (n,) says which rows are counted under a reason that comes before.
-        """
-        if self.outside is None:
-            return row_counts
-        known = row_counts["left_out_zero_weight"]
-        n = min(int(np.count_nonzero(self.outside & ~unobserved)), known)
-        return row_counts | {"left_out_zero_weight": known - n, "left_out_subpopulation": n}
-
     def keep(self, chosen: Mask) -> SurveyUnits:
         """Return some of the rows, with the units of all of them."""
         outside = None if self.outside is None else self.outside[chosen]
@@ -363,12 +410,12 @@ def kind_of_covariance(cov_type: Any) -> Any:
     return "survey" if isinstance(cov_type, Survey) else cov_type
 
 
-def refuse_unplaced(name: str, missing: int) -> None:
-    """Refuse rows of which a column of the design says nothing."""
+def refuse_unplaced(missing: int, *names: str) -> None:
+    """Refuse rows of which a column of the design, one of these, says nothing."""
     if missing:
         raise InputError(
-            f"{quoted(name)} is missing in {plural(missing, 'row')}; every row of a survey "
-            "needs its stratum and its unit"
+            f"{' or '.join(map(quoted, names))} is missing in {plural(missing, 'row')}; every row "
+            "of a survey needs its stratum and its unit"
         )
 
 
@@ -398,19 +445,24 @@ def linearized_design(cells: Cells, seen: Mask) -> SurveyDesign:
 
 def _numbers(values: NDArray[Any], name: str) -> Floats:
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        return floats(values, name)
+    except HeckmanfaError as error:
         raise InputTypeError(f"Survey: the column {quoted(name)} must hold numbers") from error
 
 
 def _weights(values: NDArray[Any], name: str) -> Floats:
     weight = _numbers(values, name)
-    if bad := count_bad_weights(weight):
+    check_weights(name, count_bad_weights(weight), bool(weight.any()))
+    return weight
+
+
+def check_weights(name: str, bad: int, some: bool) -> None:
+    """Refuse a column of weights with ``bad`` entries, or without any weight above zero."""
+    if bad:
         what = plural(bad, "negative, missing or infinite value")
         raise InputError(f"{quoted(name)} holds {what}; weights must be zero or more")
-    if not weight.any():
+    if not some:
         raise InputError(f"{quoted(name)} is zero in every row")
-    return weight
 
 
 def _flags(values: NDArray[Any], name: str) -> Mask:

@@ -16,7 +16,7 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import ReferenceLostError
 from heckmanfa.data.group_cells import is_names
 from heckmanfa.data.survey import Survey
-from heckmanfa.data.survey_rows import survey_rows
+from heckmanfa.data.survey_rows import refuse_modelled, survey_rows
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.scoring import check_selected
 from heckmanfa.fit import Origin
@@ -84,6 +84,9 @@ class FormulaModel:
                 reference={**moved, **asked},
                 **cls._formula_kind(),
             )
+            if isinstance(survey, Survey):
+                named = {*design.variables(list(data.columns)), design.outcome_text}
+                refuse_modelled(survey, named, data)
             columns = design.prediction_columns, design.selection_columns
             self = cls(
                 **dict(zip(cls.roles, columns, strict=True)),

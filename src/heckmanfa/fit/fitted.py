@@ -96,7 +96,11 @@ class Spec:
     def covariance_kind(self, cells: Cells | None) -> CovarianceKind:
         """Return which covariance to estimate, with these groups of rows."""
         sampling = self.weight_kind == "sampling"
-        return CovarianceKind(self.cov_type or "classical", sampling, cells)
+        cov_type = self.cov_type or "classical"
+        if cov_type == "survey" and cells is None:
+            # Replicate weights need no units: every row is one.
+            cov_type = "robust"
+        return CovarianceKind(cov_type, sampling, cells)
 
     @property
     def needs_own_scale(self) -> bool:

@@ -198,7 +198,7 @@ def fit_model(
     )
     if not alone:
         fit = choose.finish(fit, first)
-    if spec.survey is not None and sample.replicates is not None:
+    if spec.survey is not None and spec.survey.replicate_weights is not None:
         return with_replicate_covariance(fit, sample, _refit_chosen)
     return fit
 

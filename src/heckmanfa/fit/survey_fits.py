@@ -14,12 +14,14 @@ from dataclasses import replace
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import held, one_blas_thread
-from heckmanfa.data.sample import Sample, reweighted
+from heckmanfa.data.replicates import n_replicates, replicate_blocks, replicate_sample
+from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.sample import Sample
 from heckmanfa.data.survey import SurveyDesign, linearized_design
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, NotIdentifiedError
 from heckmanfa.fit.fitted import Fit, Spec
 from heckmanfa.model.covariance import seen_cells
+from heckmanfa.model.linalg import block_factor, stack
 
 Refit = Callable[[Spec, Sample], Fit]
 _RANK_TOLERANCE = 1e-5
@@ -28,24 +30,32 @@ _RANK_TOLERANCE = 1e-5
 
 def survey_design(spec: Spec, sample: Sample) -> SurveyDesign:
     """Count the design of a survey's rows."""
-    assert sample.cells is not None
     assert spec.survey is not None
-    if sample.replicates is None:
-        return linearized_design(sample.cells, seen_cells(sample.rows, sample.cells))
-    n = sample.replicates.shape[1]
-    if spec.survey.psu is None and spec.survey.strata is None:
-        largest = float(np.linalg.norm(sample.replicates, 2))
-        rank = int(np.linalg.matrix_rank(sample.replicates, tol=_RANK_TOLERANCE * largest))
-        return SurveyDesign(0, 0, max(rank - 1, 1), n_replicates=n)
+    n = n_replicates(sample)
+    rank = replicate_rank(sample) if n else 0
+    if n and rank < 2:
+        raise InputError(
+            f"the {n} replicate weights are multiples of one column, so they tell no variance: "
+            "name those that the survey's producer made from samples of its units"
+        )
+    if n and spec.survey.psu is None and spec.survey.strata is None:
+        return SurveyDesign(0, 0, rank - 1, n_replicates=n)
+    assert sample.cells is not None
     design = linearized_design(sample.cells, seen_cells(sample.rows, sample.cells))
     return replace(design, n_replicates=n)
 
 
+def replicate_rank(sample: Sample) -> int:
+    """Return how many replicate weights are linearly independent, over all rows."""
+    triangle = stack(replicate_blocks(sample, block_factor), n_replicates(sample))
+    sizes = np.linalg.svd(triangle, compute_uv=False)
+    return int(np.count_nonzero(sizes > _RANK_TOLERANCE * sizes.max()))
+
+
 def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:
     """Return a fit with the covariance of its estimates over the replicate weights of its rows."""
-    survey, weights = fit.spec.survey, sample.replicates
+    survey = fit.spec.survey
     assert survey is not None
-    assert weights is not None
     if fit.average is not None or (fit.search is not None and fit.search.halves is not None):
         raise InputError(
             "replicate weights estimate one model again, and this one is made of many: name its "
@@ -54,15 +64,12 @@ def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:
     again = replace(
         fit.spec.for_replicates(), prediction=tuple(fit.features), selection=_selecting(fit)
     )
-    rows = held(sample.rows, "a covariance by replicate weights")
     estimates = []
-    for place, weight in enumerate(weights.T):
-        own = weight * rows.used
+    for place in range(n_replicates(sample)):
         try:
             with warnings.catch_warnings(), one_blas_thread():
                 warnings.simplefilter("ignore", HeckmanfaWarning)
-                replicate = reweighted(sample, own / own[own > 0].mean(), n_selection=1)
-                other = refit(again, replicate)
+                other = refit(again, replicate_sample(sample, place))
         except HeckmanfaError as error:
             raise type(error)(f"with replicate weights {place + 1}: {error}") from error
         if not other.converged or {*other.dropped} - {*fit.dropped}:

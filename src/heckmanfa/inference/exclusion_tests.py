@@ -155,7 +155,7 @@ def exclusion_test(
     columns = ["tested", "stays_out", "statistic", "df", "df_denominator", "p_value", "rho"]
     table = pd.DataFrame(rows, columns=[*columns, "log_likelihood", "note"])
     reference = distribution_of(fit)
-    notes = (*_notes(fit, method, len(tests)), *reference.notes(joint=True))
+    notes = (*_notes(fit, method, len(tests)), *reference.notes(joint=True, others=True))
     return ExclusionTest(method, fit.spec.cov_type, table, notes, reference, ratio)
 
 

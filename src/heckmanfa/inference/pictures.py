@@ -16,7 +16,7 @@ from heckmanfa.inference.people import Profiles
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of, shown_model
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.rows_of_fit import FitRows
-from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.covariance import CLASSICAL, sums_groups
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.assignment_columns import AssignmentColumns
@@ -344,7 +344,7 @@ def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
     kind = fit.spec.covariance_kind(None)
     ml = fit.spec.method == "two-step"
     # Clusters are not among what was read, and robust standard errors take a pass over the rows.
-    if kind.sums_groups or (rows is None and (ml or fit.spec.errors_differ)):
+    if sums_groups(fit.spec.cov_type) or (rows is None and (ml or fit.spec.errors_differ)):
         return []
     features = fit.features
     with warnings.catch_warnings():

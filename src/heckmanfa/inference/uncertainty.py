@@ -47,6 +47,13 @@ _KINDS = {
 }
 
 
+def _kind(fit: Fit) -> str:
+    """Say of which kind the covariance over rho is, if it is that of the model."""
+    if fit.design is not None and fit.design.n_replicates:
+        return ""
+    return _KINDS.get(fit.spec.cov_type or "", "")
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class UncertaintyInterval(Report):
     """Bounds of each coefficient for rho in a range; prints, and shows as HTML in a notebook."""
@@ -255,7 +262,7 @@ def uncertainty_interval(
         rho_hat=fit.rho,
         n_selected=fit.n_selected,
         curve=curve,
-        notes=(*_notes(fit), *distribution_of(fit).notes()),
+        notes=(*_notes(fit), *distribution_of(fit).notes(others=True)),
         reference=distribution_of(fit),
         held_rho=fit.held_rho,
         averaged=fit.way.is_average,
@@ -329,7 +336,7 @@ def _notes(fit: Fit) -> list[str]:
         f"it. The method still relies on normal errors and on the probit for selection. rho = 0 is "
         f"{zero} the selected rows, which assumes that outcomes are missing at random.",
         "The standard error at each rho takes that rho as given. It allows for the estimation of "
-        f"the selection equation{known}{_KINDS.get(fit.spec.cov_type or '', '')}.",
+        f"the selection equation{known}{_kind(fit)}.",
     ]
     if not abs(fit.rho) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and means little here.")

@@ -297,7 +297,7 @@ def _what_if(
         facts=facts,
         changes=pd.DataFrame(changes, columns=[*_FIRST, *base.criteria, *_LAST]),
         terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
-        notes=(*notes, *_what_if_notes(fit, differs), *reference.notes()),
+        notes=(*notes, *_what_if_notes(fit, differs), *reference.notes(others=True)),
         errors_differ=differs,
     )
 

@@ -115,12 +115,14 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
         _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
         unit = f" {words.unit}" if words.unit else ""
         average = instead(fit.family.words.averages, option("search", "average"))
-        halves = "" if kept_whole(fit) else f" and {option('honest', True)}"
-        others = f"Those of {average}{halves} are not."
+        whole = kept_whole(fit)
+        halves = "" if whole else f" and {option('honest', True)}"
+        # An average has no replicate weights.
+        others = "" if whole == "replicates" else f" Those of {average}{halves} are not."
         why = passage(
             f"{low} to {high}{unit} for ",
             Name(main.name),
-            " is that of features known beforehand, and such intervals tend to be too narrow. "
+            " is that of features known beforehand, and such intervals tend to be too narrow."
             f"{others}",
         )
     lead = passage("That the intervals and p-values allow for the search:")

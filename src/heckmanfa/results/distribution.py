@@ -28,6 +28,12 @@ FEW_CLUSTERS = 40
 LEVEL = 0.05
 """significance level of every test that is judged in words"""
 
+LINEARIZED = (
+    "Only the fitted model was estimated again with each; standard errors of other models are "
+    "linearized."
+)
+"""what replicate weights are not used for"""
+
 
 @dataclass(frozen=True)
 class Wald:
@@ -94,21 +100,27 @@ class NullDistribution:
         """Name of the distribution: normal, or t(9)."""
         return "normal" if self.df is None else f"t({self.df})"
 
-    def notes(self, *, joint: bool = False, in_stata: bool = True) -> list[str]:
+    def notes(
+        self, *, joint: bool = False, others: bool = False, in_stata: bool = True
+    ) -> list[str]:
         """Name the distribution of tests and intervals in a sentence, unless it is the normal one.
 
-        ``joint`` is whether joint tests are also reported, and ``in_stata`` whether Stata has the
+        ``joint`` is whether joint tests are also reported, ``others`` whether standard errors are
+        those of other models than the one that was fitted, and ``in_stata`` whether Stata has the
         same estimates.
         """
         if self.df is None:
             return []
         together = f", and joint tests F(q, {self.df})" if joint else ""
-        said = f"With {self.units}, tests and intervals use {self.name}{together}."
-        # Of surveys, as Stata and R do. Its models are clustered by one column.
-        if self.design is None and not self.counts and in_stata:
+        words = f"With {self.units}, tests and intervals use {self.name}{together}."
+        if self.design is not None:
+            # As Stata and R do.
+            return [f"{words} {LINEARIZED}" if others and self.design.n_replicates else words]
+        # Its models are clustered by one column.
+        if in_stata and not self.counts:
             kinds = "and chi-squared distributions" if joint else "distribution"
-            said += f" Stata uses the normal {kinds} there."
-        return [said]
+            words += f" Stata uses the normal {kinds} there."
+        return [words]
 
     @property
     def units(self) -> str:

@@ -80,7 +80,7 @@ def describe_search(fit: Fit) -> str:
 def kept_whole(fit: Fit) -> str:
     """Return why halves of the rows cannot stand in for the search; empty if they can."""
     if fit.spec.survey is not None:
-        return "design"
+        return "design" if fit.spec.survey.replicate_weights is None else "replicates"
     if fit.family.sees_everyone:
         return "treatment"
     return "" if fit.family.can("honest halves") else "no halves"
@@ -114,7 +114,7 @@ def _of_choice(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact]:
     """Facts of estimates in the rows that chose the features."""
     if outcome.n_possible == 1:
         return [tell(fit, "search", "note", judged="There was one assignment to choose from.")]
-    both = outcome.selecting is not None
+    both, whole = outcome.selecting is not None, kept_whole(fit)
     which = "features of both equations" if both else "prediction features"
     best = f"The {which} are the {_best_of(outcome, search)}"
     if search.refits is not None:
@@ -135,7 +135,7 @@ def _of_choice(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact]:
             "search_ignored",
             "caution",
             "features taken as known",
-            case="both" if both else kept_whole(fit),
+            case="both" if both and whole != "replicates" else whole,
         ),
         *_of_near_ties(fit, outcome, search),
     ]
@@ -154,7 +154,8 @@ def _of_near_ties(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact
     )
     them = "it" if single else "them"
     report = instead(f"search_report() has {them}.", f"The report has {them}.")
-    return [tell(fit, "near_ties", "caution", ties=ties, report=report)]
+    case = kept_whole(fit) if kept_whole(fit) == "replicates" else ""
+    return [tell(fit, "near_ties", "caution", case=case, ties=ties, report=report)]
 
 
 def _of_window(fit: Fit, search: Search, rho_range: tuple[float, float]) -> list[Fact]:

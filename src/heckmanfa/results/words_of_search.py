@@ -88,6 +88,8 @@ SEARCH: dict[str, FactWords] = {
             **dict.fromkeys(_NOT_HALVED, f"Use {_AVERAGE}, whose intervals allow for it."),
             # No command has it.
             "treatment": "Use {averages} in Python, whose intervals allow for the search.",
+            # An average is many models, and they estimate one again.
+            "replicates": f"Say so, or name the features beforehand with {PREDICT_WITH}.",
         },
         why="The same rows choose the features and estimate effects, so intervals are too narrow.",
         line="standard errors after the search",
@@ -100,7 +102,10 @@ SEARCH: dict[str, FactWords] = {
                 f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}"
                 + instead(" bootstrap() repeats the search.", ""),
             ),
-            "design": f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}",
+            **dict.fromkeys(
+                ("design", "replicates"),
+                f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}",
+            ),
             "both": "Standard errors, intervals and p-values ignore the search of both equations: "
             f"{_TOO_SMALL}",
         },
@@ -109,7 +114,10 @@ SEARCH: dict[str, FactWords] = {
     "near_ties": FactWords(
         "sets nearly as good",
         "Other sets of features are nearly as good.",
-        f"Use {_AVERAGE}, and report the chance of each feature.",
+        {
+            "": f"Use {_AVERAGE}, and report the chance of each feature.",
+            "replicates": "Report other sets that are nearly as good, too.",
+        },
         sentence="{ties} {report}",
         claim="That these are exactly the features that predict",
         because="{ties}",

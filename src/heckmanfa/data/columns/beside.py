@@ -7,8 +7,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import narwhals as nw
+import pandas as pd
 
 from heckmanfa.data.arrays import is_dask
+from heckmanfa.data.columns.column_names import refuse_same_labels
 from heckmanfa.data.columns.column_numbers import as_table
 from heckmanfa.data.row_sources import RowSource
 
@@ -34,7 +36,9 @@ def _among(columns: Sequence[Any], names: Sequence[str]) -> list[Any]:
     ]
 
 
-def frame_of(X: Any) -> nw.DataFrame[Any] | None:
+def frame_of(X: Any, what: str = "X") -> nw.DataFrame[Any] | None:
     """Return X as a frame; None if it is not a data frame in memory."""
+    if isinstance(X, pd.DataFrame):
+        refuse_same_labels(X.columns, what)
     frame = nw.from_native(as_table(X), eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None

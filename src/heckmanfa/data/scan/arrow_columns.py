@@ -99,10 +99,10 @@ def floats_of(array: Any) -> Floats:
     return np.asarray(numbers_of(array), dtype=np.float64)
 
 
-def flags_of(array: Any, name: str) -> Floats:
+def flags_of(array: Any, name: str, role: str = "selected") -> Floats:
     """Return who is selected as 1 and 0, from booleans, numbers, or words such as yes and no.
 
-    Nulls are NaN. Other numbers stay as they are; other words are refused.
+    Nulls are NaN. Other numbers stay as they are; other words are refused. ``role`` may be another.
     """
     if kind_of(array.type) != "text":
         return floats_of(array)
@@ -112,7 +112,7 @@ def flags_of(array: Any, name: str) -> Floats:
     odd = next((label for label in levels.labels if label.lower() not in known), None)
     if odd is not None:
         raise InputError(
-            f"selected names the column {quoted(name)}, which must hold {FLAGS}; it holds "
+            f"{role} names the column {quoted(name)}, which must hold {FLAGS}; it holds "
             f"{quoted(odd)}"
         )
     value = np.array([1.0 if word in TRUE_WORDS else 0.0 for word in words] + [np.nan])

@@ -39,7 +39,7 @@ from heckmanfa.data.scan.arrow_columns import (
     text_in,
 )
 from heckmanfa.data.scan.engines import Engine, Piece, part_rows
-from heckmanfa.data.scan.scan_columns import ScanColumns, wrong_type
+from heckmanfa.data.scan.scan_columns import Role, ScanColumns, wrong_type
 from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError
 
@@ -70,7 +70,10 @@ class ArrowRows(RowSource):
         if asked.outcome is not None and kind_of(self.schema.field(asked.outcome).type) == "text":
             self._text_outcome = (asked.outcome,)
         self.has_selected = asked.selected is not None
-        self.has_weight = asked.sample_weight is not None
+        self.has_weight = "sample_weight" in self.roles
+        self.has_subpop = "subpop" in self.roles
+        self.declared = asked.survey
+        self.replicates = asked.replicates(self.schema.names)
         self.groupings = asked.groupings
         self.has_groups = len(self.groupings) > 0
         self.drops_missing = asked.missing == "drop"
@@ -104,6 +107,20 @@ class ArrowRows(RowSource):
         changed = copy(self)
         changed._take(encoding, unknown)
         return changed
+
+    def reweighted(self, name: str) -> Self:
+        """Return the same rows with replicate weights; see `RowSource`."""
+        changed = copy(self)
+        changed.roles = {
+            role: column for role, column in self.roles.items() if not role.startswith("groups")
+        }
+        changed.roles |= {"sample_weight": name, "full_weight": self.roles["sample_weight"]}
+        changed.has_groups, changed.groupings = False, ()
+        return changed
+
+    def of_replicates(self) -> RowSource:
+        """Return the replicate weights as features; see `RowSource`."""
+        return self.re_encoded(Encoding.plain(self.replicates))
 
     @property
     def described(self) -> str:
@@ -209,10 +226,15 @@ class ArrowRows(RowSource):
         columns = (
             self._outcome(roles["outcome"]),
             flags_of(roles["selected"], self.roles["selected"]) if self.has_selected else None,
-            floats_of(roles["sample_weight"]) if self.has_weight else None,
+            self._weight(roles) if self.has_weight else None,
             self._groups(batch) if self.has_groups else None,
+            flags_of(roles["subpop"], self.roles["subpop"], "subpop") if self.has_subpop else None,
         )
         return cut_chunks(source, columns, reading.block_rows, start)
+
+    def _weight(self, roles: dict[Role, Any]) -> Floats:
+        weight = floats_of(roles["sample_weight"])
+        return weight * (floats_of(roles["full_weight"]) > 0) if "full_weight" in roles else weight
 
     def _groups(self, batch: Any) -> Any:
         return joined_labels([groups_of(batch.column(name), name) for name in self.groupings])

@@ -40,17 +40,29 @@ from heckmanfa.data.scan.arrow_columns import (
     was_category,
 )
 from heckmanfa.data.scan.engines import Engine, Piece
+from heckmanfa.data.survey import Survey
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list, shown
 
-Role = Literal["outcome", "selected", "sample_weight", "groups", "groups 2", "groups 3", "groups 4"]
+Role = Literal[
+    "outcome",
+    "selected",
+    "sample_weight",
+    "full_weight",
+    "subpop",
+    "groups",
+    "groups 2",
+    "groups 3",
+    "groups 4",
+]
 Opened = TypeVar("Opened", bound=Engine)
 
 _GROUPS: tuple[Role, ...] = ("groups", "groups 2", "groups 3", "groups 4")
 _WANTED = {
     "outcome": "numbers or two classes",
     "selected": FLAGS,
+    "subpop": FLAGS,
     **dict.fromkeys(_GROUPS, "labels"),
 }
 
@@ -72,6 +84,8 @@ class ScanColumns:
     """levels that are to be the references of categories"""
     encoding: Encoding | None
     """how columns become features, if that was learned before"""
+    survey: Survey | None = None
+    """names the weights, the groups and more, in place of the user"""
 
     def __post_init__(self) -> None:
         """Refuse arguments that are not valid, or contradict each other."""
@@ -81,6 +95,9 @@ class ScanColumns:
             raise InputError(
                 "an encoding already defines the categories; leave categorical and numeric out"
             )
+        for name in ("sample_weight", "groups"):
+            if self.survey is not None and getattr(self, name) is not None:
+                raise InputError(f"the survey names its own columns: leave {name} out")
         for name in ("features", "categorical", "numeric"):
             columns = getattr(self, name)
             if isinstance(columns, str):
@@ -94,6 +111,8 @@ class ScanColumns:
     @property
     def groupings(self) -> tuple[str, ...]:
         """The columns of groups."""
+        if self.survey is not None:
+            return self.survey.design_columns
         if self.groups is None:
             return ()
         return (self.groups,) if isinstance(self.groups, str) else tuple(self.groups)
@@ -106,6 +125,8 @@ class ScanColumns:
             "selected": self.selected,
             "sample_weight": self.sample_weight,
         }
+        if self.survey is not None:
+            columns |= {"sample_weight": self.survey.weights, "subpop": self.survey.subpop}
         columns |= dict(zip(_GROUPS, self.groupings, strict=False))
         return {role: name for role, name in columns.items() if name is not None}
 
@@ -120,7 +141,7 @@ class ScanColumns:
 
         def needed(schema: Any, what: Any) -> list[str] | None:
             sources.extend(self.sources(schema, what))
-            return self.needed(sources)
+            return self.needed(sources, schema.names)
 
         engine = open_engine(needed)
         self.check(engine.schema)
@@ -135,7 +156,7 @@ class ScanColumns:
 
         Messages call the table ``what``.
         """
-        taken = list(self.roles.values())
+        taken = [*self.roles.values(), *self.replicates(schema.names)]
         sources = list(self.encoding.sources if self.encoding is not None else self.features or [])
         if self.encoding is None and self.features is None:
             sources = [name for name in schema.names if name not in taken]
@@ -146,26 +167,41 @@ class ScanColumns:
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
         if self.outcome in sources:
             raise InputError(f"{quoted(self.outcome)} is the outcome, and cannot also be a feature")
+        designed = {*self.replicates(schema.names)}
+        designed |= {*(() if self.survey is None else self.survey.main_columns)}
+        if both := [name for name in sources if name in designed]:
+            raise InputError(
+                f"{quoted(both[0])} is a column of the survey's design, and cannot also be a "
+                "feature"
+            )
         if not sources:
             besides = f" besides {quoted_list(taken, 4)}" if taken else ""
             raise InputError(f"{shown(what)} has no column{besides} that could be a feature")
         return sources
 
-    def needed(self, sources: Sequence[str]) -> list[str] | None:
-        """Return the columns that the scan reads; None if it takes whatever there is."""
+    def replicates(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns of replicate weights, given those of the table."""
+        return () if self.survey is None else self.survey.replicate_columns(names)
+
+    def needed(self, sources: Sequence[str], names: Sequence[str]) -> list[str] | None:
+        """Return the columns that the scan reads, given those of the table; None for all."""
         if self.features is None and self.encoding is None:
             return None
-        return list(dict.fromkeys([*sources, *self.roles.values()]))
+        return list(dict.fromkeys([*sources, *self.roles.values(), *self.replicates(names)]))
 
     def check(self, schema: Any) -> None:
         """Refuse columns of a type that their role cannot have."""
         for role, name in self.roles.items():
             kind = kind_of(schema.field(name).type)
             fits = kind != "other" if role in _GROUPS else kind in ("number", "empty")
-            fits = fits or (role in ("outcome", "selected") and kind == "text")
+            fits = fits or (role in ("outcome", "selected", "subpop") and kind == "text")
             if not fits:
                 wanted = _WANTED.get(role, "numbers")
                 raise InputError(wrong_type(role, name, schema.field(name).type, wanted))
+        for name in self.replicates(schema.names):
+            if kind_of(schema.field(name).type) not in ("number", "empty"):
+                stored = schema.field(name).type
+                raise InputError(wrong_type("replicate_weights", name, stored, "numbers"))
 
     def learn(self, engine: Engine, sources: Sequence[str]) -> Encoding | None:
         """Decide how columns become features; None if there is no outcome, so nothing is fitted."""

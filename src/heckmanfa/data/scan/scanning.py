@@ -33,6 +33,7 @@ from heckmanfa.data.scan.places import (
     reaching,
 )
 from heckmanfa.data.scan.scan_columns import ScanColumns
+from heckmanfa.data.survey import Survey
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import DataError, InputError, InputTypeError
 from heckmanfa.text.printable import quoted, shown
@@ -46,6 +47,7 @@ def scan(
     selected: str | None = None,
     sample_weight: str | None = None,
     groups: str | Sequence[str] | None = None,
+    survey: Survey | None = None,
     missing: str = "error",
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
@@ -82,8 +84,10 @@ def scan(
     sample_weight : str, optional
         Column of weights.
     groups : str or sequence of str, optional
-        Column of clusters for ``cov_type="cluster"``, or two of them; or the columns of a
-        `heckmanfa.Survey`.
+        Column of clusters for ``cov_type="cluster"``, or two of them.
+    survey : Survey, optional
+        The design of a survey, which names its weights and all other columns of the design. It is
+        also the ``cov_type`` of the model.
     missing : {"error", "drop"}
         Whether rows that lack a feature are refused, or left out; infinite values are refused.
     categorical, numeric : sequence of str
@@ -113,7 +117,7 @@ def scan(
     >>> Heckman(["educ", "exper"]).fit(scan(adults, outcome="lwage"))  # doctest: +SKIP
     """
     roles = (outcome, features, selected, sample_weight, groups)
-    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding)
+    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding, survey)
     engine, sources, learned = asked.opened(
         lambda needed: open_engine(
             source, needed, filesystem=filesystem, storage_options=storage_options
@@ -132,6 +136,7 @@ def scan_parquet(
     selected: str | None = None,
     sample_weight: str | None = None,
     groups: str | Sequence[str] | None = None,
+    survey: Survey | None = None,
     missing: str = "error",
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
@@ -165,8 +170,10 @@ def scan_parquet(
     sample_weight : str, optional
         Column of weights.
     groups : str or sequence of str, optional
-        Column of clusters for ``cov_type="cluster"``, or two of them; or the columns of a
-        `heckmanfa.Survey`.
+        Column of clusters for ``cov_type="cluster"``, or two of them.
+    survey : Survey, optional
+        The design of a survey, which names its weights and all other columns of the design. It is
+        also the ``cov_type`` of the model.
     missing : {"error", "drop"}
         Whether rows that lack a feature are refused, or left out and counted. Infinite values
         are always refused.
@@ -190,7 +197,7 @@ def scan_parquet(
     >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
     """
     roles = (outcome, features, selected, sample_weight, groups)
-    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding)
+    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding, survey)
     engine, sources, learned = asked.opened(
         lambda needed: ParquetEngine(*scan_files(find_files(path), needed))
     )
