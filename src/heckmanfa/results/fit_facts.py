@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from heckmanfa.data.survey import SurveyDesign
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
 from heckmanfa.results import fit_tests
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.distribution import (
     FEW_CLUSTERS,
+    FEW_UNITS,
     LEVEL,
     NullDistribution,
     Wald,
@@ -115,6 +117,8 @@ def validity_facts(fit: Fit) -> list[Fact]:
 def cluster_facts(fit: Fit) -> list[Fact]:
     """Say how many clusters a covariance rests on, and whether they are enough."""
     n, parameters = fit.n_clusters, n_parameters(fit)
+    if fit.design is not None:
+        return [_design_fact(fit, fit.design, parameters)]
     if n is None:
         return []
     level: Level = "caution" if n < FEW_CLUSTERS else "ok"
@@ -140,6 +144,29 @@ def cluster_facts(fit: Fit) -> list[Fact]:
             wild=wild_advice(fit),
         )
     ]
+
+
+def _design_fact(fit: Fit, design: SurveyDesign, parameters: int) -> Fact:
+    """Say how many degrees of freedom the design of a survey leaves."""
+    level: Level = "ok"
+    case = ""
+    if design.df < parameters:
+        level, case = "problem", "too few units"
+    elif design.df < FEW_UNITS:
+        level, case = "caution", "few units"
+    return tell(
+        fit,
+        "clusters",
+        level,
+        f"{design.words}; {parameters:,} parameters",
+        case=case,
+        name="design of the survey",
+        clusters=design.words,
+        parameters=f"{parameters:,}",
+        rank=design.df,
+        distribution=distribution_of(fit).name,
+        wild="",
+    )
 
 
 def wild_advice(fit: Fit) -> str:
