@@ -424,7 +424,7 @@ def test_a_survey_is_a_parameter_like_others(people, tmp_path):
         ({"row": 40}, {"nest": True, "fpc": "w"}, InputError, "'w' has several values"),
         ({"old": False}, {"nest": True, "subpop": "old"}, InputError, "no row in the subpop"),
         ({"old": 2}, {"nest": True, "subpop": "old"}, InputError, "booleans, or 0 and 1"),
-        ({"old": "yes"}, {"nest": True, "subpop": "old"}, InputTypeError, "must hold numbers"),
+        ({"old": "yes"}, {"nest": True, "subpop": "old"}, InputTypeError, "must hold booleans"),
         ({}, {"nest": True, "psu": "hamlet"}, HeckmanfaError, "'hamlet'"),
         ({"village": 1}, {"nest": True, "strata": None}, InputError, "single primary sampling"),
         (

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.survey import SurveyDesign
+from heckmanfa.data.survey_design import SurveyDesign
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.text.option_words import option

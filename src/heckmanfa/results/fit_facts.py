@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from heckmanfa.data.survey import SurveyDesign
+from heckmanfa.data.survey_design import SurveyDesign
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
 from heckmanfa.results import fit_tests

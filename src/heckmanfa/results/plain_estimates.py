@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.survey import SurveyDesign
+from heckmanfa.data.survey_design import SurveyDesign
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.results.distribution import NullDistribution, Wald
 from heckmanfa.results.estimates import prefixed
