@@ -149,7 +149,7 @@ def cluster_facts(fit: Fit) -> list[Fact]:
 def _design_fact(fit: Fit, design: SurveyDesign, parameters: int) -> Fact:
     """Say how many degrees of freedom the design of a survey leaves."""
     level: Level = "ok"
-    case = ""
+    case = "units"
     if design.df < parameters:
         level, case = "problem", "too few units"
     elif design.df < FEW_UNITS:

@@ -113,7 +113,10 @@ ROWS: dict[str, FactWords] = {
         because="{share} of the rows lie beyond what the selected rows cover.",
     ),
     "clusters": FactWords(
-        "clusters",
+        {
+            "": "clusters",
+            **dict.fromkeys(("units", "few units", "too few units"), "design of the survey"),
+        },
         {
             "": "The clusters are few.",
             "too few": "There are no more clusters than parameters.",
