@@ -23,7 +23,7 @@ _LOW_RANK = (
     "The covariance has rank {rank} at most, and no more coefficients than that can be tested "
     "together. Do not rely on these standard errors."
 )
-_REPAIRED = (
+REPAIRED = (
     "The sum of both clusterings' covariances less that of their cells was not positive definite: "
     "its negative eigenvalues were set to zero, which does not make standard errors smaller."
 )
@@ -135,7 +135,7 @@ ROWS: dict[str, FactWords] = {
         meaning={
             "": f"{_FEW_CLUSTERS} {_USE}",
             "too few": f"{_LOW_RANK} {_USE}",
-            "repaired": f"{_REPAIRED} {_USE}",
+            "repaired": f"{REPAIRED} {_USE}",
             "few units": f"{_FEW_UNITS} {_USE}",
             "too few units": f"{_LOW_RANK} {_USE}",
             "ok": _USE,
@@ -145,7 +145,7 @@ ROWS: dict[str, FactWords] = {
             "too few": "There are {clusters} clusters for {parameters} parameters. "
             f"{_LOW_RANK}",
             "repaired": "There are {clusters} clusters for {parameters} parameters. "
-            f"{_REPAIRED}",
+            f"{REPAIRED}",
             "few units": f"{_UNITS} {_FEW_UNITS}",
             "too few units": f"{_UNITS} {_LOW_RANK}",
             "ok": "",
