@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Options
 import heckmanfa
 from heckmanfa import Heckman, HeckmanProbit, NaiveOLS, predict_batches, scan, scan_parquet
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import FormulaError, InputError, InputTypeError
+from heckmanfa.errors import FewClustersWarning, FormulaError, InputError, InputTypeError
 from heckmanfa.model_selection import SelectionKFold
 
 MROZ = load_mroz()
@@ -116,7 +116,8 @@ def test_three_columns_of_groups_are_told_which_to_pass():
     model, three = Heckman(TWO, cov_type="cluster"), ["age", "kids5", "kids618"]
     with pytest.raises(InputError, match=r"3 columns.*clustered by one or two: pass these"):
         model.fit(X, Y, groups=MROZ[three])
-    model.fit(X, Y, groups=MROZ[three[:2]])
+    with pytest.warns(FewClustersWarning):
+        model.fit(X, Y, groups=MROZ[three[:2]])
     with pytest.raises(InputError, match=r"names of two for clusters, .* it has shape \(3,\)"):
         Heckman.from_formula("lwage ~ educ", "~ educ + age", MROZ, cov_type="cluster", groups=three)
 

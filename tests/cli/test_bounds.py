@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,22 @@ def test_rows_without_a_feature_are_left_out_and_said(shell, women):
     assert "Without a model, the coefficient of exper in the linear projection" in said
 
 
+@pytest.mark.parametrize("line", ["", '""', ","])
+def test_rows_without_any_value_are_not_taken_for_no_rows(line, shell):
+    names = "wage,educ" if line == "," else "wage"
+    rows = [f"{number}.5,12" if line == "," else f"{number}.5" for number in range(1, 6)]
+    Path("alone.csv").write_text("\n".join([names, *rows[:3], line, line, *rows[3:]]) + "\n")
+    said = shell.refuses("bounds", "alone.csv", "--outcome", "wage")
+    assert "2 rows of alone.csv have no value in any column" in said
+
+
+def test_an_assumption_about_a_share_is_said_of_a_share(shell, women):
+    asked = ("--outcome", "lwage", "--above", "1", "--selection", "higher")
+    said = shell.runs("bounds", "women.csv", *asked)
+    assert said.count("rows with an outcome have such a share at least as high") == 2
+    assert "have a mean" not in said
+
+
 def test_the_console_has_the_result_its_assumption_and_a_sentence(shell, women):
     said = shell.runs("bounds", "women.csv", "--outcome", "lwage", "--selection", "higher")
     assert "Bounds of the mean of lwage" in said
@@ -228,7 +245,7 @@ def test_results_are_written_as_tables_and_pictures(shell, women):
         ("--group twon", "'twon'. Did you mean 'town'"),
         ("--features edu", "--features: the data has no column 'edu'"),
         ("--covariates town", "--covariates goes with --treated --by-lot, and not with a mean"),
-        ("--by-lot", "--by-lot goes with"),
+        ("--by-lot", "--by-lot needs --treated"),
         ("--bins 4", "--bins goes with --instrument or --treated --by-lot"),
         ("--treated trained --group town", "--group goes with"),
         ("--treated trained --quantile 0.5", "--quantile and --treated ask for two"),

@@ -368,6 +368,9 @@ def test_rows_of_weight_zero_are_left_out_and_counted(rows):
         (lambda r: bounds.monotone_instrument(r["y"], r["x"]), "bins=5"),
         (lambda r: bounds.monotone_instrument(r["y"], r["z"], n_boot=3), "n_boot"),
         (lambda r: bounds.monotone_instrument(r["y"], r["y"]), "missing"),
+        (lambda r: bounds.monotone_instrument(r["y"], 0 * r["z"]), "one value in all rows"),
+        (lambda r: bounds.share(r["y"], above=float("nan")), "above must be a finite number"),
+        (lambda r: bounds.share(r["y"], above="x"), "above must be a finite number"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(rows, ask, named):

@@ -156,3 +156,22 @@ def test_replicate_weights_that_cannot_be_used_are_refused(people):
         fit(observed, survey)
     with pytest.raises(InputError, match="made of many"):
         HeckmanAverage(cov_type=survey).fit(people[[*FEATURES, "w", *BRR]], people["wage"])
+
+
+def test_weights_of_fays_method_need_his_factor(people):
+    half = people.assign(**{name: 0.5 * (people["w"] + people[name]) for name in BRR})
+    survey = Survey(weights="w", replicate_weights="brr*", replicate_kind="brr")
+    with pytest.raises(InputError, match=r"not those of plain BRR.*fay"):
+        fit(half, survey)
+    # Half as far from the weights, and four times the scale.
+    fays = Survey(weights="w", replicate_weights="brr*", replicate_kind="brr", fay=0.5)
+    ratio = fit(half, fays).tidy()["std_error"] / fit(people, survey).tidy()["std_error"]
+    assert ratio.dropna().between(0.7, 1.4).all()
+
+
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_a_replicate_without_missing_outcomes_is_refused_by_its_number(method, people):
+    spoiled = people.assign(brr3=people["brr3"].where(people["wage"].notna(), 0.0))
+    survey = Survey(weights="w", replicate_weights="brr*", replicate_kind="brr")
+    with pytest.raises(HeckmanfaError, match="with replicate weights 4"):
+        fit(spoiled, survey, method)

@@ -153,7 +153,7 @@ def test_other_models_than_the_fitted_one_are_said_to_be_linearized(people, plac
     X = people[[*FEATURES, *JACKKNIFE.columns(people.columns)]]
     for method in ("what_if", "uncertainty_interval"):
         made = getattr(found, method)(rows)
-        assert "errors of other models are linearized" in " ".join(str(made).split())
+        assert "other standard errors are linearized" in " ".join(str(made).split())
         mine = made.tidy().select_dtypes("number")
         theirs = getattr(wanted, method)(X, people["wage"]).tidy()[mine.columns]
         # Five rows without weight are units in memory, of 700, and nothing in passes.

@@ -149,6 +149,13 @@ def read_raw(
     _refuse_twice(wanted)
     tell(f"reading {question.called}")
     table, columns = _open(question, wanted, tell)
+    if table.n_blank:
+        raise InputError(
+            f"{plural(table.n_blank, 'row')} of {question.called} "
+            f"{'has' if table.n_blank == 1 else 'have'} no value in any column, so nothing tells a "
+            "missing outcome from a blank line: add a column that is filled in every row, such as "
+            "a row number"
+        )
     others = [name for names in named.values() for name in names]
     read = blanked(question, table, others, columns)
     references_in(question, columns)

@@ -92,6 +92,8 @@ def _asked_for(options: BoundsOptions) -> _Number:
         both = " and ".join(option(name) for name in asked[:2])
         raise InputError(f"{both} ask for two numbers: leave one of them out")
     number = _NUMBERS[asked[0] if asked else ""]
+    if options.by_lot and options.treated is None:
+        raise InputError(f"{option('by_lot')} needs {option('treated', ...)}: who is treated")
     if number is _NUMBERS["treated"] and options.by_lot:
         number = _BY_LOT
     every = (*dict.fromkeys(_NUMBERS.values()), _BY_LOT)
@@ -243,6 +245,10 @@ def _json(table: RawTable, result: bounds.Bounds) -> str:
         "range": result.span,
         "range_observed": result.span_observed,
         "conf_level": result.conf_level,
+        "weights": question.weights,
+        "weight_kind": None if question.weights is None else question.counts_as,
+        "cluster": [*question.cluster],
+        "survey": None if question.survey is None else repr(question.survey),
         "assumptions": result.assumptions,
         "bounds": result.tidy().to_dict("records"),
         "notes": [*table.notes, *result.notes],

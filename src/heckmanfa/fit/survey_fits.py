@@ -22,6 +22,7 @@ from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, NotId
 from heckmanfa.fit.fitted import Fit, Spec
 from heckmanfa.model.covariance import seen_cells
 from heckmanfa.model.linalg import block_factor, stack
+from heckmanfa.text.option_words import option
 
 Refit = Callable[[Spec, Sample], Fit]
 _RANK_TOLERANCE = 1e-5
@@ -61,6 +62,8 @@ def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:
             "replicate weights estimate one model again, and this one is made of many: name its "
             "features, or use the design of the survey"
         )
+    if survey.replicate_kind == "brr" and not survey.fay:
+        _refuse_fay(sample)
     again = replace(
         fit.spec.for_replicates(), prediction=tuple(fit.features), selection=_selecting(fit)
     )
@@ -72,11 +75,12 @@ def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:
                 other = refit(again, replicate_sample(sample, place))
         except HeckmanfaError as error:
             raise type(error)(f"with replicate weights {place + 1}: {error}") from error
-        if not other.converged or {*other.dropped} - {*fit.dropped}:
+        lost = {*other.dropped} - {*fit.dropped} or (other.probit is None) != (fit.probit is None)
+        if not other.converged or lost:
             raise NotIdentifiedError(
                 f"with replicate weights {place + 1}, the model has no estimates: the fit did not "
-                "converge, or a column had to be left out. Use fewer features, or the design of "
-                "the survey"
+                "converge, no outcome is missing, or a column had to be left out. Use fewer "
+                "features, or the design of the survey"
             )
         estimates.append(_in_order(other, fit))
     values, own = np.array(estimates), _in_order(fit, fit)
@@ -89,6 +93,20 @@ def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:
         spread = float(np.sqrt(covariance[n + place, n + place]))
         errors[name] = replace(fit.errors[name], transformed=(value, spread))
     return replace(fit, covariance=covariance[:n, :n]).with_errors(**errors)
+
+
+def _refuse_fay(sample: Sample) -> None:
+    """Refuse weights of Fay's method without his factor: plain BRR leaves out half of the units."""
+    if not any(replicate_blocks(sample, _has_zero)):
+        raise InputError(
+            "no replicate weight is zero, so they are not those of plain BRR, which leaves half of "
+            f"the units out: pass {option('fay', ...)}, which the survey's documentation tells, "
+            "such as 0.5"
+        )
+
+
+def _has_zero(weights: Floats) -> bool:
+    return bool((weights == 0).any())
 
 
 def _selecting(fit: Fit) -> tuple[int, ...]:

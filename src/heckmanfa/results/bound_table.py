@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,14 +28,14 @@ ASSUMPTIONS: Mapping[str, str] = {
     NOTHING: "nothing about who has an outcome; a missing one may be anything in the range",
     CHOICE: "nothing about who is treated; an outcome under the other treatment may be anything in "
     "the range",
-    "higher": "rows with an outcome have a mean at least as high as rows without one",
-    "lower": "rows with an outcome have a mean at most as high as rows without one",
+    "higher": "rows with an outcome have {what} at least as high as rows without one",
+    "lower": "rows with an outcome have {what} at most as high as rows without one",
     "rising": "the mean outcome does not fall where the instrument rises",
     "falling": "the mean outcome does not rise where the instrument rises",
     TRIMMING: "the groups are as if drawn by lot, and whoever is observed in the one that is "
     "observed less often would be in the other, too",
 }
-"""what is assumed, in a clause, by the name that tables have"""
+"""what is assumed, in a clause, by the name that tables have; ``{what}`` is a mean or a share"""
 
 
 Pair = tuple[float, float]
@@ -70,6 +71,12 @@ class BoundRow:
         """Return what it is in a sentence: "the mean of wage"."""
         noun = self.noun or f"the {self.quantity} of {{outcome}}"
         return noun.replace("{outcome}", outcome)
+
+    @property
+    def assumed(self) -> str:
+        """What it rests on, in a clause."""
+        what = "such a share" if "share" in (self.quantity, *self.noun.split()) else "a mean"
+        return ASSUMPTIONS[self.assumption].format(what=what)
 
     def between(self, ends: Pair, digits: int = 3) -> str:
         """Say where it lies, in a clause: "lies between 0.4 and 2.1"; empty if ends cross."""
@@ -135,7 +142,7 @@ class Bounds(Report):
     @property
     def assumptions(self) -> dict[str, str]:
         """What each of the bounds rests on, in a clause."""
-        return {row.assumption: ASSUMPTIONS[row.assumption] for row in self.rows}
+        return {row.assumption: row.assumed for row in self.rows}
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each number.
@@ -158,6 +165,8 @@ class Bounds(Report):
 
         It has `draw` for Matplotlib and `svg` for a page.
         """
+        # Of one number under several assumptions, these tell the bars apart.
+        numbers = Counter((row.quantity, row.group) for row in self.rows)
         bars = tuple(
             BoundBar(
                 row.quantity,
@@ -165,8 +174,10 @@ class Bounds(Report):
                 *row.interval,
                 row.observed,
                 row.model[0],
-                row.group,
-                ASSUMPTIONS[row.assumption],
+                row.group
+                if numbers[row.quantity, row.group] == 1
+                else f"assumed: {row.assumption}",
+                row.assumed,
             )
             for row in self.rows
         )
@@ -264,7 +275,7 @@ class Bounds(Report):
         level = f"{100 * self.conf_level:g}%"
         ends = [number(end, 3) for end in (first, last) if math.isfinite(end)]
         inside = f" ({level} interval {' to '.join(ends)})" if len(ends) == 2 else ""
-        clauses = [] if row.assumption in (NOTHING, CHOICE) else [ASSUMPTIONS[row.assumption]]
+        clauses = [] if row.assumption in (NOTHING, CHOICE) else [row.assumed]
         span = self._span_words().removeprefix(", if ")
         clauses += [span] if span and row.assumption != TRIMMING else []
         n_rows, n_seen = row.counts

@@ -17,7 +17,8 @@ from heckmanfa.results.distribution import (
 )
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
-from heckmanfa.results.words_of_rows import WILD
+from heckmanfa.results.words_of_rows import FEW_DEGREES, WILD
+from heckmanfa.text.wording import plural
 
 # Eigenvalues of a correlation matrix below this share of the largest are rounding.
 _ZERO = 1e-11
@@ -60,7 +61,7 @@ def _design_fact(fit: Fit, design: SurveyDesign, parameters: int) -> Fact:
     level: Level = "ok"
     case = "units"
     if design.df < parameters:
-        level, case = "problem", "too few units"
+        level, case = "caution", "too few units"
     elif design.df < FEW_UNITS:
         level, case = "caution", "few units"
     return tell(
@@ -73,6 +74,8 @@ def _design_fact(fit: Fit, design: SurveyDesign, parameters: int) -> Fact:
         clusters=design.words,
         parameters=f"{parameters:,}",
         rank=design.df,
+        df=plural(design.df, "degree of freedom", "degrees of freedom"),
+        few=f" {FEW_DEGREES}" if design.df < FEW_UNITS else "",
         distribution=distribution_of(fit).name,
         wild="",
     )

@@ -23,6 +23,7 @@ from heckmanfa.results.words_of_selection import EXCLUSIONS, IDENTIFICATION
 from heckmanfa.results.words_of_treatment import TREATMENT
 from heckmanfa.results.words_of_weighting import WEIGHTING
 from heckmanfa.text.labels import said_all
+from heckmanfa.text.option_words import option
 from heckmanfa.text.wording import listed
 
 FACT_WORDS: dict[str, FactWords] = (
@@ -38,6 +39,8 @@ FACT_WORDS: dict[str, FactWords] = (
     | NUMBERS
 )
 """the gravest kind first, in reading order within each: checks of one level keep this order"""
+
+_WITH_ROBUST = f" with {option('cov_type', 'robust')}"
 
 
 def tell(
@@ -69,6 +72,9 @@ def tell(
         What else the texts hold.
     """
     words, family = FACT_WORDS[key], {} if fit is None else asdict(fit.family.words)
+    if fit is not None:
+        # The design of a survey is robust, and has no other covariance beside it.
+        family["with_robust"] = _WITH_ROBUST if fit.spec.survey is None else ""
     texts = family | {"outcome": "the outcome", "short": short} | values
     texts |= {"value": value, "names": listed(said_all(names))}
 

@@ -246,6 +246,7 @@ def _facts(fit: Fit) -> dict[str, str]:
         "Method": "" if alone else _METHODS.get(fit.spec.method, fit.spec.method),
         "Standard errors": _covariance(fit),
         "Weights": fit.spec.weight_kind if fit.weighted else "",
+        "Subpopulation": "" if fit.spec.survey is None else said(fit.spec.survey.subpop or ""),
         "Observations": count(rows),
         words.rows[0]: count(counts["selected"]),
         "Sum of weights": "" if fit.n_obs == rows else f"{fit.n_obs:,.10g}",

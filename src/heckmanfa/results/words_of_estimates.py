@@ -13,12 +13,11 @@ from heckmanfa.results.facts import (
 from heckmanfa.text.option_words import instead, option
 
 _TWO_STEP = option("method", "two-step")
-_ROBUST = option("cov_type", "robust")
 _ML = option("method", "ml")
 _LEAVE_OUT = instead("leave it out", f"leave it out with {EXCLUDE}")
 _TITLED = "{title} {meaning}"
-_KEEP_TWO_STEPS = f"Keep two steps ({_TWO_STEP}) with {_ROBUST}, and report those estimates."
-_BIASED = f"Robust standard errors do not remove that. Use {_TWO_STEP} with {_ROBUST}."
+_KEEP_TWO_STEPS = f"Keep two steps ({_TWO_STEP}){{with_robust}}, and report those estimates."
+_BIASED = f"Robust standard errors do not remove that. Use {_TWO_STEP}{{with_robust}}."
 _PROFILE = instead(" See profile() for intervals.", "")
 _PROFILE_RHO = instead(" See profile_rho().", "")
 

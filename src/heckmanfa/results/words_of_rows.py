@@ -14,11 +14,12 @@ _FEW_CLUSTERS = (
     f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and tests "
     "reject too often."
 )
-_FEW_UNITS = (
+FEW_DEGREES = (
     f"With fewer than {FEW_UNITS} degrees of freedom, standard errors tend to be too small, and "
     "tests reject too often."
 )
-_UNITS = "{clusters} leave {rank} degrees of freedom for {parameters} parameters."
+_UNITS = "{clusters} leave {df} for {parameters} parameters."
+_FEW_TOGETHER = "No more than {rank} coefficients can be tested together."
 _LOW_RANK = (
     "The covariance has rank {rank} at most, and no more coefficients than that can be tested "
     "together. Do not rely on these standard errors."
@@ -136,8 +137,8 @@ ROWS: dict[str, FactWords] = {
             "": f"{_FEW_CLUSTERS} {_USE}",
             "too few": f"{_LOW_RANK} {_USE}",
             "repaired": f"{REPAIRED} {_USE}",
-            "few units": f"{_FEW_UNITS} {_USE}",
-            "too few units": f"{_LOW_RANK} {_USE}",
+            "few units": f"{FEW_DEGREES} {_USE}",
+            "too few units": f"{_FEW_TOGETHER}{{few}} {_USE}",
             "ok": _USE,
         },
         sentence={
@@ -146,8 +147,8 @@ ROWS: dict[str, FactWords] = {
             f"{_LOW_RANK}",
             "repaired": "There are {clusters} clusters for {parameters} parameters. "
             f"{REPAIRED}",
-            "few units": f"{_UNITS} {_FEW_UNITS}",
-            "too few units": f"{_UNITS} {_LOW_RANK}",
+            "few units": f"{_UNITS} {FEW_DEGREES}",
+            "too few units": f"{_UNITS} {_FEW_TOGETHER}{{few}}",
             "ok": "",
         },
         claim={"": "That standard errors and p-values are reliable", "ok": ""},

@@ -244,6 +244,8 @@ def _parse(
                 encoding=encoding,
                 keep_default_na=False,
                 na_values=layout.marks,
+                # Of one column, a blank line is a row without a value.
+                skip_blank_lines=len(layout.names) > 1,
                 low_memory=not whole,
             )
         except pd.errors.DtypeWarning:

@@ -39,6 +39,8 @@ class Sheet:
     """what to do if it is the wrong sheet; empty if there is no other"""
     titles: int = 0
     """rows above the names that were skipped"""
+    n_blank: int = 0
+    """rows between others without any value, which the frame is without"""
 
 
 def read_excel(
@@ -119,8 +121,11 @@ def _read(
     else:
         cells = _from_row(cells, header_row, path)
     raw = _cells(book, chosen, literal=True) if literal else cells
+    below = cells.index[1:]
+    n_blank = int(below[-1] - below[0]) + 1 - len(below) if len(below) else 0
     if not others:
-        return Sheet(_table(cells, path, raw, literal, number_repeats), None, "", titles)
+        frame = _table(cells, path, raw, literal, number_repeats)
+        return Sheet(frame, None, "", titles, n_blank)
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
         f"{_listed(others)} as well: pass {option('sheet', others[0])}"
@@ -133,7 +138,7 @@ def _read(
         f"The sheet {quoted(chosen)} was read; {path.name} has {_listed(others)} as well (see "
         f"{option('sheet', ...)})."
     )
-    return Sheet(frame, note, hint, titles)
+    return Sheet(frame, note, hint, titles, n_blank)
 
 
 def _refuse_spread(book: Any, name: str, path: Path) -> None:

@@ -145,6 +145,8 @@ class Table:
     """rows above the names that were skipped"""
     n_dropped: int = 0
     """rows that the user says are not data; the frame is without them"""
+    n_blank: int = 0
+    """rows without any value, which the frame is without; in Excel those between others"""
     hint: str = ""
     """what to do if it is the wrong table; empty if there is no other"""
 
@@ -314,12 +316,13 @@ def _check_options(path: Path, ending: str, options: ReadOptions) -> None:
 
 
 def _read(path: Path, ending: str, options: ReadOptions) -> Table:
-    hint, notes = "", []
+    hint, notes, n_blank = "", [], 0
     columns, asked = options.columns, options.marks
     if ending.startswith(_TEXT):
         marked = read_delimited(path, options)
         if columns is None:
-            marked = replace(marked, frame=_without_blanks(marked.frame))
+            frame, n_blank = _without_blanks(marked.frame)
+            marked = replace(marked, frame=frame)
     elif ending in _EXCEL:
         sheet = read_excel(
             path,
@@ -329,7 +332,7 @@ def _read(path: Path, ending: str, options: ReadOptions) -> Table:
             options.literal,
             number_repeats=options.number_repeats,
         )
-        hint, notes = sheet.hint, [sheet.note] if sheet.note else []
+        hint, notes, n_blank = sheet.hint, [sheet.note] if sheet.note else [], sheet.n_blank
         kept = without_rows(sheet.frame, options.drop_rows)
         read = blank(kept.frame, codes_of(options.na_values, list(sheet.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
@@ -353,9 +356,10 @@ def _read(path: Path, ending: str, options: ReadOptions) -> Table:
         money=marked.money,
         blanked=marked.blanked,
         doubts=marked.decided.doubts,
-        notes=(*notes, *_notes(marked), *notes_on_rows(marked.dropped)),
+        notes=(*notes, *_notes(marked), *notes_on_rows(marked.dropped), *_note_on_blanks(n_blank)),
         titles=marked.titles,
         n_dropped=marked.n_dropped,
+        n_blank=n_blank,
         hint=hint,
     )
 
@@ -388,8 +392,14 @@ def _notes(marked: MarkedTable) -> list[str]:
     return notes
 
 
-def _without_blanks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out rows without any value, and columns with neither name nor values."""
+def _note_on_blanks(n: int) -> list[str]:
+    return [f"{plural(n, 'row')} without any value {'was' if n == 1 else 'were'} left out."] * (
+        n > 0
+    )
+
+
+def _without_blanks(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Leave out rows without any value, which are counted, and columns with no name or value."""
     spare = [
         name for name in frame.columns if name.startswith(UNNAMED) and frame[name].isna().all()
     ]
@@ -398,9 +408,11 @@ def _without_blanks(frame: pd.DataFrame) -> pd.DataFrame:
     blank = frame.iloc[:, 0].isna() if frame.shape[1] else pd.Series([], dtype=bool)
     for name in frame.columns[1:]:
         if not blank.any():
-            return frame
+            return frame, 0
         blank &= frame[name].isna()
-    return frame[~blank].reset_index(drop=True) if blank.any() else frame
+    if not blank.any():
+        return frame, 0
+    return frame[~blank].reset_index(drop=True), int(blank.sum())
 
 
 def _refuse_stata_claim(path: Path) -> None:

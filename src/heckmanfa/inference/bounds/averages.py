@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -272,7 +273,7 @@ def effect(
 def _read_share(
     given: dict[str, Any],
     of: Any,
-    above: float | None,
+    above: Any,
     weight_kind: WeightKind,
     survey: Survey | None,
 ) -> Read:
@@ -285,6 +286,8 @@ def _read_share(
             raise InputError(
                 f"{option('of')} names a class, and {option('above')} a number: pass one of them"
             )
+        if isinstance(above, bool) or not isinstance(above, Real) or not np.isfinite(float(above)):
+            raise InputError(f"{option('above')} must be a finite number; got {quoted(above)}")
         values = read_outcome(given["y"], n)
         outcome, label = np.where(np.isnan(values), np.nan, values > above), ""
     found = read_given(given, weight_kind, survey, outcome)

@@ -79,6 +79,10 @@ def monotone_instrument(
     span, rows = read_span(y_range, found.rows), found.rows
     cells = ordered_cells(given["instrument"], bins, found, "instrument")
     n_cells = len(cells.labels)
+    if n_cells < 2:
+        raise InputError(
+            f"{option('instrument')} has one value in all rows, which says nothing of the mean"
+        )
     codes = cells.codes if increasing else n_cells - 1 - cells.codes
 
     def ends(weight: Floats) -> Floats:

@@ -61,6 +61,9 @@ def bounds_of_model(
         passed = passed._replace(X=X)
     read = read_fit_rows(fit, passed, clusters=fit.spec.cov_type == "cluster")
     cells = read.sample.cells
+    if fit.design is not None and not fit.design.n_psu:
+        # Replicate weights tell no units.
+        cells = None
     rows = held(read.rows, "bounds")
     if fit.family.sees_everyone:
         return _of_effect(fit, rows, cells, group, y_range, level, model)
