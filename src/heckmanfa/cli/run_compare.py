@@ -198,7 +198,7 @@ def _show(
         )
     for name, chosen in compared.features.items():
         features = ", ".join(shown(feature) for feature in chosen) or "none"
-        half = f" ({BY} share of at least one half)" if name.startswith("average") else ""
+        half = f" ({BY} share of at least one half)" * compared.making[name].is_average
         console.print(f"{name}: {features}{half}", style="dim")
     _show_estimates(compared, console)
     for message in messages:
