@@ -261,6 +261,16 @@ def test_two_clusterings_add_both_and_subtract_their_cells(kind, people, reloade
     assert (reach >= student.ppf(0.975, 7) - 1e-9).all()
 
 
+def test_a_covariance_that_is_not_positive_is_repaired_and_says_so(people):
+    # Four clusters of one kind, and seven estimates.
+    groups = np.column_stack([people["trade"], people["trade"] // 5 + 3 * (people["row"] % 2)])
+    both = fit(InverseProbabilityWeighted, people, groups=groups)
+    assert np.linalg.eigvalsh(both.vcov()).min() > -1e-12
+    assert "negative eigenvalues were set to zero" in " ".join(str(both.summary()).split())
+    usual = fit(InverseProbabilityWeighted, people, groups=people[["village", "trade"]])
+    assert "eigenvalues" not in str(usual.summary())
+
+
 class Remembering(RegressorMixin, BaseEstimator):
     """Refuses to predict a row of a firm or a year that it has seen."""
 

@@ -154,3 +154,14 @@ def test_what_a_design_cannot_be_is_refused(rows, options, named):
 def test_a_bootstrap_refuses_two_clusterings(rows):
     with pytest.raises(InputError, match="one column"):
         bounds.lee(rows["y"], rows["d"], n_boot=50, groups=rows[["unit", "stratum"]])
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_bounds_of_a_model_say_that_replicate_weights_are_not_used(rows):
+    replicates = {f"r{number}": rows["w"] * (1 + (rows["unit"] == number)) for number in range(26)}
+    frame = rows.assign(**replicates)
+    survey = Survey(weights="w", replicate_weights="r*", replicate_kind="bootstrap")
+    model = Heckman.from_formula("y ~ x", "~ x + woman + d", frame, cov_type=survey)
+    assert "linearized, by the strata and sampling units that are named" in " ".join(
+        str(model.bounds(frame, y_range=SPAN)).split()
+    )

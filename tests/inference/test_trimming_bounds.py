@@ -157,8 +157,9 @@ def test_bins_cut_the_probability_of_a_probit(rows):
     """Of one feature, the probability rises with it: its quantiles are the cells."""
     cells = np.searchsorted(np.quantile(rows["z"], [0.25, 0.5, 0.75]), rows["z"])
     by_hand = bounds.lee(rows["y"], rows["d"], covariates=cells).tidy()
-    found = bounds.lee(rows["y"], rows["d"], covariates=rows[["z"]], bins=4).tidy()
-    np.testing.assert_allclose(found[ENDS], by_hand[ENDS], rtol=1e-12)
+    for covariates in (rows[["z"]], rows["z"], rows["z"].tolist()):
+        found = bounds.lee(rows["y"], rows["d"], covariates=covariates, bins=4).tidy()
+        np.testing.assert_allclose(found[ENDS], by_hand[ENDS], rtol=1e-12)
 
 
 def test_the_group_observed_more_often_is_trimmed_whichever_it_is(rows):

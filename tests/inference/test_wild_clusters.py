@@ -188,3 +188,6 @@ def test_what_has_no_wild_test_is_refused(towns):
         two_step.wild_test("selection.educ = 0", X, y, groups=groups)
     with pytest.raises(InputError, match="averages"):
         HeckmanAverage().fit(X, y).wild_test("educ = 0", X, y, groups=groups)
+    series = Heckman(["educ"], method="series").fit(X, y)
+    with pytest.raises(InputError, match="does not know the scores of the series model"):
+        series.wild_test("educ = 0", X, y, groups=groups)

@@ -269,6 +269,16 @@ def test_an_instrument_takes_the_best_end_on_either_side(rows):
     assert said in str(falling).replace("\n  ", " ")
 
 
+@pytest.mark.parametrize("labels", [[10, 9, 8, 7], ["none", "little", "some", "much"]])
+def test_an_instrument_of_ordered_categories_has_their_order(labels, rows):
+    codes = rows["z"].rank(method="dense").astype(int) % 4
+    ordered = pd.Series(pd.Categorical.from_codes(codes, labels, ordered=True))
+    options = {"y_range": (-4, 6), "n_boot": 50}
+    expected = bounds.monotone_instrument(rows["y"], codes, **options).tidy()
+    found = bounds.monotone_instrument(rows["y"], ordered, **options).tidy()
+    pd.testing.assert_frame_equal(found, expected)
+
+
 def test_an_instrument_that_separates_gives_wide_gaps_away():
     """Outcomes that jump with z, all missing at one value: the neighbours bound it."""
     z = np.repeat([0, 1, 2], 200)

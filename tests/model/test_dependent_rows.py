@@ -424,7 +424,7 @@ def test_a_survey_is_a_parameter_like_others(people, tmp_path):
         ({"row": 40}, {"nest": True, "fpc": "w"}, InputError, "'w' has several values"),
         ({"old": False}, {"nest": True, "subpop": "old"}, InputError, "no row in the subpop"),
         ({"old": 2}, {"nest": True, "subpop": "old"}, InputError, "booleans, or 0 and 1"),
-        ({"old": "yes"}, {"nest": True, "subpop": "old"}, InputTypeError, "must hold numbers"),
+        ({"old": "yes"}, {"nest": True, "subpop": "old"}, InputTypeError, "must hold booleans"),
         ({}, {"nest": True, "psu": "hamlet"}, HeckmanfaError, "'hamlet'"),
         ({"village": 1}, {"nest": True, "strata": None}, InputError, "single primary sampling"),
         (
@@ -475,3 +475,21 @@ def test_few_clusters_of_either_clustering_are_warned_of(people):
     groups = np.column_stack([place, people["trade"]])
     with pytest.warns(FewClustersWarning, match="36 and 20 clusters"):
         Heckman(["educ"], cov_type="cluster").fit(people[FEATURES], people["wage"], groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("regions", "level", "words"),
+    [
+        (1, "problem", "6 sampling units in one stratum leave 5 degrees of freedom"),
+        (3, "caution", "With fewer than 20 degrees of freedom"),
+        (6, "ok", ""),
+    ],
+)
+def test_designs_that_leave_few_degrees_of_freedom_say_so(regions, level, words, people):
+    rows = people[people["region"] < f"r{regions}"]
+    model = Heckman.from_formula("wage ~ educ", "~ educ + exper", rows, cov_type=STRATIFIED)
+    (fact,) = [fact for fact in model.diagnostics().facts if fact.key == "clusters"]
+    assert (fact.level, fact.name) == (level, "design of the survey")
+    said = " ".join(str(model.summary()).split())
+    assert words in said
+    assert ("tends to be too small" in said or "rank 5 at most" in said) == (level == "problem")

@@ -11,7 +11,7 @@ from tests.scenes import X, Y, earns
 
 from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.results import fit_facts, fit_tests
+from heckmanfa.results import cluster_facts, fit_facts, fit_tests
 from heckmanfa.results.diagnostics import measure
 from heckmanfa.results.distribution import NullDistribution, Wald
 from heckmanfa.results.exclusions import exclusion_fact
@@ -27,7 +27,7 @@ TESTS = [
     Wald(2.0, 2, 0.4),
     Wald(1.5, 2, 0.3, 11),
     Wald(NAN, 2, NAN, note="the covariance is singular"),
-    Wald(NAN, 2, NAN, 1, note="there are too few clusters"),
+    Wald(NAN, 2, NAN, 1, note="there are too few clusters", lacks_clusters=True),
 ]
 
 
@@ -96,7 +96,7 @@ def fits(models, patch):
         patch.setattr(fit_tests, "is_saturated", lambda fit, saturated=saturated: saturated)
         yield fit_facts.validity_facts(models[0])
     for n in (None, 2, 9, 10, 11, 29, 30, 39, 40, 41, 42, 49, 50, 51, 100):
-        yield fit_facts.cluster_facts(replace(models[0], n_clusters=n))
+        yield cluster_facts.cluster_facts(replace(models[0], n_clusters=n))
         yield NullDistribution(n).notes()
         yield NullDistribution(n).notes(joint=True)
     for ratio in (None, (0.9, 1.1), (0.5, 2.0), (0.99, 1.01)):

@@ -86,7 +86,7 @@ PARTS = {
     "Spec": "heckmanfa.fit.fitted",
     "StudentDetails": "heckmanfa.fit.student",
     "Survey": "heckmanfa.data.survey",
-    "SurveyDesign": "heckmanfa.data.survey",
+    "SurveyDesign": "heckmanfa.data.survey_design",
     "Trained": "heckmanfa.search.training.assignment_function",
     "TreatmentDetails": "heckmanfa.fit.treatment_details",
 }

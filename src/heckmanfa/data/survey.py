@@ -22,6 +22,7 @@ from heckmanfa.data.columns.column_numbers import floats, missing_in
 from heckmanfa.data.group_cells import Cells, labels_numbered
 from heckmanfa.data.row_rules import count_bad_weights
 from heckmanfa.data.rows import Groups, Mask
+from heckmanfa.data.survey_design import check_df
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 from heckmanfa.text.option_types import ReplicateKind, SinglePsu
 from heckmanfa.text.option_words import option
@@ -370,41 +371,6 @@ def groups_at(groups: Any, chosen: Any) -> Any:
     return None if groups is None else groups[chosen]
 
 
-@dataclass(frozen=True)
-class SurveyDesign:
-    """What a covariance by the design of a survey is made of."""
-
-    n_psu: int
-    n_strata: int
-    df: int
-    """degrees of freedom"""
-    n_single: int = 0
-    """strata of a single unit"""
-    n_empty: int = 0
-    """strata without a row of the fit, which are not counted"""
-    n_replicates: int = 0
-    """replicate weights; without them, the covariance is linearized"""
-
-    @property
-    def words(self) -> str:
-        """The design in words."""
-        if self.n_replicates:
-            return f"{self.n_replicates:,} replicate weights"
-        strata = "one stratum" if self.n_strata == 1 else f"{self.n_strata:,} strata"
-        return f"{self.n_psu:,} sampling units in {strata}"
-
-    @property
-    def facts(self) -> list[tuple[str, str]]:
-        """The design as pairs of a label and a number."""
-        if self.n_replicates:
-            return [("Replicate weights", f"{self.n_replicates:,}"), ("Design df", f"{self.df:,}")]
-        return [
-            ("Strata", f"{self.n_strata:,}"),
-            ("Sampling units", f"{self.n_psu:,}"),
-            ("Design df", f"{self.df:,}"),
-        ]
-
-
 def kind_of_covariance(cov_type: Any) -> Any:
     """Return the name of a kind of covariance; a `Survey` is "survey"."""
     return "survey" if isinstance(cov_type, Survey) else cov_type
@@ -415,32 +381,8 @@ def refuse_unplaced(missing: int, *names: str) -> None:
     if missing:
         raise InputError(
             f"{' or '.join(map(quoted, names))} is missing in {plural(missing, 'row')}; every row "
-            "of a survey needs its stratum and its unit"
+            "of a survey needs its stratum, its unit, and the size of the stratum if that is named"
         )
-
-
-def check_df(n_psu: int, n_strata: int) -> None:
-    """Refuse a design without a degree of freedom."""
-    if n_psu <= n_strata:
-        raise InputError(
-            f"the design has {plural(n_psu, 'primary sampling unit')} in "
-            f"{n_strata:,} {'stratum' if n_strata == 1 else 'strata'}, which leaves no degree of "
-            "freedom for a variance"
-        )
-
-
-def linearized_design(cells: Cells, seen: Mask) -> SurveyDesign:
-    """Count the units and strata of a design; ``seen`` says which units have a row of the fit.
-
-    As in Stata, strata without such a row are not counted.
-    """
-    assert cells.strata is not None
-    counts = np.bincount(cells.strata)
-    used = np.bincount(cells.strata, weights=seen) > 0
-    n_psu, n_strata = int(counts[used].sum()), int(np.count_nonzero(used))
-    check_df(n_psu, n_strata)
-    alone = int(np.count_nonzero(used & (counts == 1)))
-    return SurveyDesign(n_psu, n_strata, n_psu - n_strata, alone, int(np.count_nonzero(~used)))
 
 
 def _numbers(values: NDArray[Any], name: str) -> Floats:
@@ -471,9 +413,13 @@ def _flags(values: NDArray[Any], name: str) -> Mask:
             f"{quoted(name)} is missing in {plural(missing, 'row')}; every row is in the "
             "subpopulation or not"
         )
-    numbers = _numbers(values, name)
+    refusal = f"{quoted(name)} must hold booleans, or 0 and 1, to tell a subpopulation"
+    try:
+        numbers = _numbers(values, name)
+    except InputTypeError as error:
+        raise InputTypeError(refusal) from error
     if not np.isin(numbers, (0, 1)).all():
-        raise InputError(f"{quoted(name)} must hold booleans, or 0 and 1, to tell a subpopulation")
+        raise InputError(refusal)
     if not numbers.any():
         raise InputError(f"{quoted(name)} has no row in the subpopulation")
     return np.asarray(numbers == 1)

@@ -40,6 +40,11 @@ def survey_rows(survey: Survey, X: Any, sample_weight: Any, groups: Any) -> tupl
         return _of_source(survey, X), None, None
     if is_dask(X) or is_dask(groups):
         return _of_dask(survey, X, groups)
+    if isinstance(groups, str):
+        raise InputTypeError(
+            f"a Survey names the columns of its units: leave {option('groups')} out, and name "
+            f"{quoted(groups)} as psu if rows of it are dependent"
+        )
     what, passed = ("X", X) if groups is None else ("groups", on_host(groups))
     match_rows({"X": X, "groups": groups})
     frame = frame_of(passed, what)

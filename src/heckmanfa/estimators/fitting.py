@@ -34,9 +34,9 @@ from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
 from heckmanfa.model.covariance import is_classical, sums_groups
 from heckmanfa.model.newton import read_start
+from heckmanfa.results.cluster_facts import wild_advice
 from heckmanfa.results.cut_points import cut_values
 from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution, clusters_text
-from heckmanfa.results.fit_facts import wild_advice
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list

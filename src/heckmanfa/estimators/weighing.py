@@ -13,7 +13,8 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.data.rows import Rows, one_blas_thread
-from heckmanfa.data.survey import Survey, kind_of_covariance, linearized_design
+from heckmanfa.data.survey import Survey, kind_of_covariance
+from heckmanfa.data.survey_design import linearized_design
 from heckmanfa.errors import UnderdeterminedWarning, warn
 from heckmanfa.estimators.baselines import RowsRead
 from heckmanfa.estimators.fitting import publish, warn_of_few_clusters

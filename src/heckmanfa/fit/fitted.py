@@ -20,7 +20,8 @@ from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.ordered_classes import OrderedClasses
 from heckmanfa.data.outcome_classes import Classes, Learn
 from heckmanfa.data.rows import Mask, Positions
-from heckmanfa.data.survey import Survey, SurveyDesign
+from heckmanfa.data.survey import Survey
+from heckmanfa.data.survey_design import SurveyDesign
 from heckmanfa.fit.family import Capability, Details, Family, family_named
 from heckmanfa.fit.way import Way, way_of
 from heckmanfa.model.covariance import CovarianceKind, errors_differ

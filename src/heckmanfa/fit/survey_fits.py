@@ -17,7 +17,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.replicates import n_replicates, replicate_blocks, replicate_sample
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample
-from heckmanfa.data.survey import SurveyDesign, linearized_design
+from heckmanfa.data.survey_design import SurveyDesign, linearized_design
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, NotIdentifiedError
 from heckmanfa.fit.fitted import Fit, Spec
 from heckmanfa.model.covariance import seen_cells

@@ -43,6 +43,7 @@ from heckmanfa.results.estimates import estimates_in_order
 from heckmanfa.results.hypotheses import restrictions_of
 from heckmanfa.results.reports import Report
 from heckmanfa.text.option_types import WildWeights
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import number, p_equals
 
@@ -173,6 +174,12 @@ def wild_test(
             "the estimates are averages over many models, and a score belongs to one: fit Heckman "
             "with the features that the question is about"
         )
+    by_steps = fit.spec.method == "two-step" and "two steps" in fit.family.supports
+    if not by_steps and not fit.family.can("profiles"):
+        raise InputError(
+            f"wild_test does not know the scores of the {fit.family.words.model}: use "
+            f"{option('cov_type', 'cluster')}, whose tests have t(G - 1), and report G"
+        )
     matrix, right = restrictions_of(fit, hypothesis, value)
     if conf_level is not None:
         check_level(conf_level)
@@ -188,7 +195,6 @@ def wild_test(
             "less than one direction for each"
         )
     with one_blas_thread():
-        by_steps = fit.spec.method == "two-step" and "two steps" in fit.family.supports
         build = _moves_of_steps if by_steps else _moves_of_likelihood
         moves = build(fit, read, rows, cells, matrix)
         draws = _Draws.of(weights, cells.n, int(n_boot), random_state)

@@ -10,13 +10,13 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.missing_features import LostRows
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights
+from heckmanfa.results.cluster_facts import cluster_facts
 from heckmanfa.results.diagnostics import Diagnostics, measure
 from heckmanfa.results.exclusions import Exclusions, exclusion_fact
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import EXCLUDE, Fact, Level
 from heckmanfa.results.fit_facts import (
     class_facts,
-    cluster_facts,
     condition_fact,
     guard_facts,
     imr_facts,

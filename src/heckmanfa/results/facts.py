@@ -39,7 +39,7 @@ FEWER = f"Use more rows, or fewer features: {PREDICT_WITH} names those that may 
 class FactWords:
     """The words of one kind of fact."""
 
-    name: str = ""
+    name: Text = ""
     """its label among the checks; empty if it only says what an estimate is"""
     title: Text = ""
     """what is not fine, in a sentence; a check without one is fine"""

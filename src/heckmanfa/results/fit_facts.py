@@ -10,15 +10,12 @@ from scipy.special import ndtr
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
 from heckmanfa.results import fit_tests
+from heckmanfa.results.cluster_facts import cluster_facts
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.distribution import (
-    FEW_CLUSTERS,
     LEVEL,
-    NullDistribution,
     Wald,
-    clusters_text,
     distribution_of,
-    n_parameters,
 )
 from heckmanfa.results.effects import (
     CONF_LEVEL,
@@ -35,7 +32,6 @@ from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.logs import logarithm_of
 from heckmanfa.results.naming import EffectWords, class_label, held_value, outcome_of, scale_of_log
 from heckmanfa.results.tail_facts import tail_facts
-from heckmanfa.results.words_of_rows import WILD
 from heckmanfa.text.chances import BY
 from heckmanfa.text.labels import said, said_all
 from heckmanfa.text.printable import shown
@@ -51,8 +47,6 @@ from heckmanfa.text.wording import (
 
 # Beyond this, a fit is practically exact.
 _NEARLY_ALL = 0.999
-# Eigenvalues of a correlation matrix below this share of the largest are rounding.
-_ZERO = 1e-11
 # Rules of thumb of the literature on collinearity, and one of ours.
 _HIGH_CONDITION = 30.0
 _MANY_OUTSIDE = 0.05
@@ -110,58 +104,6 @@ def validity_facts(fit: Fit) -> list[Fact]:
         case = "saturated" if fit_tests.is_saturated(fit) else ""
         facts.append(tell(fit, "leakage", "problem", f"{r2:.6f}", case=case))
     return facts
-
-
-def cluster_facts(fit: Fit) -> list[Fact]:
-    """Say how many clusters a covariance rests on, and whether they are enough."""
-    n, parameters = fit.n_clusters, n_parameters(fit)
-    if n is None:
-        return []
-    level: Level = "caution" if n < FEW_CLUSTERS else "ok"
-    case = ""
-    counts = fit.cluster_counts
-    clusters, distribution = clusters_text(n, counts), NullDistribution(n, counts)
-    if is_repaired(fit):
-        level, case = "caution", "repaired"
-    # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
-    elif n <= parameters and not fit.cluster_counts:
-        level, case = "problem", "too few"
-    return [
-        tell(
-            fit,
-            "clusters",
-            level,
-            f"{clusters}; {parameters:,} parameters",
-            case=case,
-            clusters=clusters,
-            parameters=f"{parameters:,}",
-            rank=n - 1,
-            distribution=distribution.name,
-            wild=wild_advice(fit),
-        )
-    ]
-
-
-def wild_advice(fit: Fit) -> str:
-    """Advise the wild cluster test, for models that have one set of scores."""
-    is_tested = not fit.cluster_counts and fit.way.is_one_fit and fit.family.can("profiles")
-    return WILD if is_tested else ""
-
-
-def is_repaired(fit: Fit) -> bool:
-    """Whether the covariance of two clusterings had negative eigenvalues, which were set to zero.
-
-    That leaves it singular.
-    """
-    if not fit.cluster_counts or not np.all(np.isfinite(fit.covariance)):
-        return False
-    spread = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0))
-    known = spread > 0
-    correlation = fit.covariance[np.ix_(known, known)] / np.outer(spread[known], spread[known])
-    values = np.linalg.eigvalsh(correlation)
-    return int(np.count_nonzero(values > _ZERO * values.max(initial=0.0))) < min(
-        n_parameters(fit), len(values)
-    )
 
 
 def rho_fact(fit: Fit) -> Fact:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.survey import SurveyDesign
+from heckmanfa.data.survey_design import SurveyDesign
 from heckmanfa.fit import Fit
 from heckmanfa.fit.family import Equation
 from heckmanfa.results.catalogue import facts_of_fit

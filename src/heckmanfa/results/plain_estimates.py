@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.survey import SurveyDesign
+from heckmanfa.data.survey_design import SurveyDesign
 from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.results.cluster_facts import lost_rank
 from heckmanfa.results.distribution import NullDistribution, Wald
 from heckmanfa.results.estimates import prefixed
 from heckmanfa.results.hypotheses import restrictions
+from heckmanfa.results.words_of_rows import REPAIRED
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -70,15 +72,18 @@ class PlainEstimates:
         return "t" if any(each.letter == "t" for each in self.distributions) else "z"
 
     def notes(self) -> list[str]:
-        """Name the distributions in a sentence."""
+        """Name the distributions in a sentence, after what was done to the covariance."""
         known = [each.df for each in self.distributions if each.df is not None]
+        repaired = self.cluster_counts and lost_rank(self.covariance, len(self.terms))
+        notes = [REPAIRED] if repaired else []
         if not known or np.isnan(known).any():
-            return []
+            return notes
         ends = dict.fromkeys(f"{round(end):,}" for end in (min(known), max(known)))
         made = f"With {self.units.units}, tests" if self.units.df is not None else "Tests"
         return [
+            *notes,
             f"{made} and intervals use t distributions with the effective degrees of freedom of "
-            f"each estimate, {' to '.join(ends)}, and joint tests F with the fewest of theirs."
+            f"each estimate, {' to '.join(ends)}, and joint tests F with the fewest of theirs.",
         ]
 
     def tidy(self, conf_level: float) -> pd.DataFrame:

@@ -13,12 +13,13 @@ from scipy.special import ndtr
 from heckmanfa.fit import Fit
 from heckmanfa.fit.treatment_details import treatment_details
 from heckmanfa.model.covariance import is_classical
+from heckmanfa.results.cluster_facts import cluster_facts
 from heckmanfa.results.diagnostics import STRONG_CHI2
 from heckmanfa.results.distribution import LEVEL, Wald, distribution_of
 from heckmanfa.results.document import Findings, Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
-from heckmanfa.results.fit_facts import cluster_facts, maxima_facts, validity_facts
+from heckmanfa.results.fit_facts import maxima_facts, validity_facts
 from heckmanfa.results.fit_tests import selection_test, why_untested
 from heckmanfa.results.reports import Printed, Report
 from heckmanfa.results.search_facts import search_facts

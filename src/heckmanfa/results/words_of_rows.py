@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heckmanfa.results.distribution import FEW_CLUSTERS
+from heckmanfa.results.distribution import FEW_CLUSTERS, FEW_UNITS
 from heckmanfa.results.facts import (
     EXCLUDE,
     FactWords,
@@ -14,11 +14,16 @@ _FEW_CLUSTERS = (
     f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and tests "
     "reject too often."
 )
-_TOO_FEW_CLUSTERS = (
-    "With no more clusters than parameters, the covariance has rank {rank} at most, and no more "
-    "coefficients than that can be tested together. Do not rely on these standard errors."
+_FEW_UNITS = (
+    f"With fewer than {FEW_UNITS} degrees of freedom, standard errors tend to be too small, and "
+    "tests reject too often."
 )
-_REPAIRED = (
+_UNITS = "{clusters} leave {rank} degrees of freedom for {parameters} parameters."
+_LOW_RANK = (
+    "The covariance has rank {rank} at most, and no more coefficients than that can be tested "
+    "together. Do not rely on these standard errors."
+)
+REPAIRED = (
     "The sum of both clusterings' covariances less that of their cells was not positive definite: "
     "its negative eigenvalues were set to zero, which does not make standard errors smaller."
 )
@@ -108,31 +113,48 @@ ROWS: dict[str, FactWords] = {
         because="{share} of the rows lie beyond what the selected rows cover.",
     ),
     "clusters": FactWords(
-        "clusters",
+        {
+            "": "clusters",
+            **dict.fromkeys(("units", "few units", "too few units"), "design of the survey"),
+        },
         {
             "": "The clusters are few.",
             "too few": "There are no more clusters than parameters.",
             "repaired": "The covariance of both clusterings is singular.",
+            "few units": "The design has few degrees of freedom.",
+            "too few units": "The design has fewer degrees of freedom than there are parameters.",
         },
-        "Report the number of clusters, and claim less. If a finer grouping keeps dependent rows "
-        f"together, name its column with {option('cluster', ...)}.{{wild}}",
+        {
+            "": "Report the number of clusters, and claim less. If a finer grouping keeps "
+            f"dependent rows together, name its column with {option('cluster', ...)}.{{wild}}",
+            **dict.fromkeys(
+                ("few units", "too few units"), "Report the design ({clusters}), and claim less."
+            ),
+        },
         line="clusters",
         meaning={
             "": f"{_FEW_CLUSTERS} {_USE}",
-            "too few": f"{_TOO_FEW_CLUSTERS} {_USE}",
-            "repaired": f"{_REPAIRED} {_USE}",
+            "too few": f"{_LOW_RANK} {_USE}",
+            "repaired": f"{REPAIRED} {_USE}",
+            "few units": f"{_FEW_UNITS} {_USE}",
+            "too few units": f"{_LOW_RANK} {_USE}",
             "ok": _USE,
         },
         sentence={
             "": f"There are {{clusters}} clusters for {{parameters}} parameters. {_FEW_CLUSTERS}",
             "too few": "There are {clusters} clusters for {parameters} parameters. "
-            f"{_TOO_FEW_CLUSTERS}",
+            f"{_LOW_RANK}",
             "repaired": "There are {clusters} clusters for {parameters} parameters. "
-            f"{_REPAIRED}",
+            f"{REPAIRED}",
+            "few units": f"{_UNITS} {_FEW_UNITS}",
+            "too few units": f"{_UNITS} {_LOW_RANK}",
             "ok": "",
         },
         claim={"": "That standard errors and p-values are reliable", "ok": ""},
-        because="they rest on {clusters} clusters.",
+        because={
+            "": "they rest on {clusters} clusters.",
+            **dict.fromkeys(("few units", "too few units"), "they rest on {clusters}."),
+        },
     ),
     "dropped_features": FactWords(
         "columns",

@@ -15,6 +15,7 @@ from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import linear
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.group_cells import labelled_groups
+from heckmanfa.data.outcome_classes import labels_of
 from heckmanfa.data.rows import ArrayRows, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import Read, length_of
@@ -71,6 +72,10 @@ def _columns(covariates: Any, n: int) -> list[Any]:
 
 def probability_bins(covariates: Any, bins: int, found: Read) -> Cells:
     """Cut the probability of being observed, by a probit on the covariates, into equal parts."""
+    if np.ndim(covariates) == 1:
+        series = nw.from_native(as_table(covariates), allow_series=True, pass_through=True)
+        is_series = isinstance(series, nw.Series)
+        covariates = series.to_frame().to_native() if is_series else np.asarray(covariates)[:, None]
     table = read_features(covariates, "bounds.lee", categorical="from_dtype")
     if table.n_rows != len(found.used):
         raise InputError(f"covariates has {table.n_rows:,} rows, and y {len(found.used):,}")
@@ -87,7 +92,14 @@ def probability_bins(covariates: Any, bins: int, found: Read) -> Cells:
 
 
 def ordered_cells(values: Any, bins: int | None, found: Read, what: str) -> Cells:
-    """Return the cells of a column of numbers in their order: its values, or equal parts."""
+    """Return the cells of a column of numbers in their order: its values, or equal parts.
+
+    Ordered categories have the order that they declare.
+    """
+    labels = labels_of(values, len(found.used))
+    if labels.order:
+        places = [labels.order.index(label) for label in labels.distinct]
+        values = np.array([*places, np.nan])[labels.codes]
     numbers = numeric_array(values, what).astype(np.float64)
     if numbers.ndim != 1 or len(numbers) != len(found.used):
         raise InputError(f"{what} must have one number for each of the {len(found.used):,} rows")
@@ -103,7 +115,8 @@ def ordered_cells(values: Any, bins: int | None, found: Read, what: str) -> Cell
             f"{option(what)} has {len(known):,} values, each of which would be a cell: pass "
             f"{option('bins', 5)}, or cut it into classes"
         )
-    return Cells(codes.reshape(-1), tuple(label_of(value) for value in known))
+    spelled = [labels.order[int(value)] if labels.order else value for value in known]
+    return Cells(codes.reshape(-1), tuple(map(label_of, spelled)))
 
 
 def number_bins(values: Floats, bins: Any) -> Cells:

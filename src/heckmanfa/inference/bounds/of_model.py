@@ -29,7 +29,7 @@ from heckmanfa.inference.rows_of_fit import FitRows, column_or_values, read_fit_
 from heckmanfa.inference.treatment_effects import average_effects
 from heckmanfa.model.worst_case import Sampling, SeenRows, Span
 from heckmanfa.results.bound_table import BoundRow, Bounds
-from heckmanfa.results.distribution import distribution_of
+from heckmanfa.results.distribution import LINEARIZED, distribution_of
 from heckmanfa.results.naming import class_label, outcome_of
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
@@ -69,6 +69,8 @@ def bounds_of_model(
     told, why_not = _model_says(fit, rows, groups, len(outcomes), level)
     lines: list[BoundRow] = []
     notes: list[str] = [] if told is not None else [why_not]
+    if fit.design is not None and fit.design.n_replicates:
+        notes.append(LINEARIZED)
     for place, outcome in enumerate(outcomes):
         own, last = None if told is None else told.of(place), len(lines)
         lines += _lines(outcome, groups, level, own, notes)

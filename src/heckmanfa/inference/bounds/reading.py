@@ -16,7 +16,8 @@ from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
-from heckmanfa.data.survey import Survey, SurveyUnits, linearized_design
+from heckmanfa.data.survey import Survey, SurveyUnits
+from heckmanfa.data.survey_design import linearized_design
 from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
 from heckmanfa.inference.effect_cells import declared_order
