@@ -168,3 +168,13 @@ def test_models_that_fail_for_the_same_reason_share_a_line():
     said_of = " ".join(str(found).split())
     assert "separate, two-step and separate, ML: the treated have an equation" in said_of
     assert said_of.count("equation of their own") == 1
+
+
+def test_bounds_say_that_replicate_weights_do_not_give_their_errors():
+    frame = workers().assign(w=1.0)
+    for place in range(20):
+        frame[f"jk{place}"] = np.where(np.arange(400) % 20 == place, 0.0, 20 / 19)
+    design = {"weights": "w", "replicate_weights": ("jk*",), "replicate_kind": "jackknife"}
+    found = compare_treatments(load(question(**design), lambda words: None, frame))
+    assert "Replicate weights do not enter" in found.without_model[-1]
+    assert "Replicate weights do not enter" in " ".join(str(found).split())

@@ -8,6 +8,7 @@ import pytest
 
 from heckmanfa import TreatmentModel
 from heckmanfa.data.survey import Survey
+from heckmanfa.report.settings import errors_words
 
 N, N_UNITS = 400, 40
 
@@ -115,3 +116,12 @@ def test_least_squares_beside_a_survey_with_replicate_weights_vary_over_them(fra
         again.append(np.linalg.lstsq(root[:, None] * design, root * frame["y"])[0][-1])
     variance = (N_UNITS - 1) / N_UNITS * np.sum((np.array(again) - np.mean(again)) ** 2)
     assert model.fit_.details.least_squares[1] == pytest.approx(variance**0.5, rel=1e-8)
+
+
+def test_outputs_say_what_replicate_weights_estimate_again(frame):
+    model = TreatmentModel(["x"], ["x", "z"], cov_type=REPLICATES)
+    model.fit(frame[["x", "z"]], frame["y"], treated=frame["d"], groups=frame)
+    words = errors_words(model.fit_, "", asked=False)
+    assert "Least squares and the difference of means were estimated again" in words
+    bounds = model.bounds(frame[["x", "z"]], frame["y"], treated=frame["d"], groups=frame)
+    assert "Only the fitted model was estimated again" in " ".join(str(bounds).split())

@@ -29,6 +29,10 @@ _METHODS = {"two-step": "two-step", "ml": "ML"}
 _COLUMNS = ["model", "ate", "ci_low", "ci_high", "att", "atu", "rho", "bic", "seconds", "note"]
 # Two methods disagree if their effects are further apart, in standard errors of the larger.
 _APART = 2.0
+_BY_ROWS = (
+    "Replicate weights do not enter the interval of these bounds: it is by the strata and sampling "
+    "units that are named, or else by rows."
+)
 CAUTION = (
     "Effects cannot be judged on held-out rows: nobody is seen with treatment and without. Models "
     "that agree may share an instrument that is wrong."
@@ -48,6 +52,8 @@ class TreatmentComparison(Report):
     """rows of the fits, each counted as often as its weight says"""
     bounds: Bounds | None
     """worst-case bounds of the effect, whatever drove the choice; None if there are none"""
+    by_replicates: bool = False
+    """whether errors of the models are by replicate weights, which those of bounds are not"""
 
     @property
     def failures(self) -> dict[str, list[str]]:
@@ -57,8 +63,10 @@ class TreatmentComparison(Report):
 
     @property
     def without_model(self) -> list[str]:
-        """A sentence on the bounds, if there are any."""
-        return [] if self.bounds is None else [self.bounds.sentence]
+        """Sentences on the bounds, if there are any."""
+        if self.bounds is None:
+            return []
+        return [self.bounds.sentence, *([_BY_ROWS] if self.by_replicates else [])]
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each model.
@@ -130,7 +138,11 @@ def compare_treatments(
         ends = {"ate": row.value, "ci_low": row.low, "ci_high": row.high}
         records.append({"model": row.name.lower(), **ends, "note": ""})
     table = pd.DataFrame(records, columns=_COLUMNS)
-    return TreatmentComparison(table, _verdict(fitted), model.n_obs_, _bounds(prepared, model))
+    design = model.fit_.design
+    return TreatmentComparison(
+        *(table, _verdict(fitted), model.n_obs_, _bounds(prepared, model)),
+        by_replicates=design is not None and design.n_replicates > 0,
+    )
 
 
 def _bounds(prepared: Prepared, model: Model) -> Bounds | None:
