@@ -52,9 +52,12 @@ def test_the_naive_ordered_probit_assumes_missing_at_random(rows):
 def test_a_rho_that_is_held_needs_no_exclusion(rows):
     X, y = rows
     held = {"zero": Heckman(["a"], rho=0.0), "half": Heckman(["a"], rho=0.5)}
+    # Uncorrelated t errors are not independent.
+    held["t"] = Heckman(["a"], rho=0.0, method="ml", errors="t")
     found = compared(X, y, estimators=held)
     assert found.assumptions["zero"] == MISSING_AT_RANDOM
     assert found.assumptions["half"].endswith("jointly normal, with a rho of 0.5")
+    assert found.assumptions["t"].endswith("jointly t, with a rho of 0")
 
 
 @pytest.mark.parametrize(("positive", "words"), [(None, "= 4)"), (3.0, "= 3 or higher)")])

@@ -91,8 +91,9 @@ def assumption_of(model: Any) -> str:
     if not isinstance(model, SelectionModel):
         return str(model.assumes)
     fit = model.fit_
-    if fit.probit is None or fit.held_rho == 0.0:
-        # Both equations are then apart, and the rows with an outcome stand for all.
+    # Normal errors that are not correlated are independent; t errors share their spread.
+    apart = fit.held_rho == 0.0 and fit.family.can("normal errors")
+    if fit.probit is None or apart:
         return ObservedRegressor.assumes
     errors, excluded = fit.family.words.assumes, [c for c in fit.driving if not fit.support[c]]
     if fit.held_rho is not None:
