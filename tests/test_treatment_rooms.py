@@ -338,7 +338,7 @@ def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: P
         (lambda: model.report(tmp_path / "a.html", by="region"), "needs X with by"),
         (lambda: _fit(frame, regimes="separate", method="ml", start=0.3), "rho1 and rho0"),
         (lambda: [*heckmanfa.predict_batches(model, tmp_path)], r"use of_regime\(1\)"),
-        (lambda: heckmanfa.plots.coefficients(model), r"draw of_regime\(1\)"),
+        (lambda: heckmanfa.plots.coefficients(model), r"use of_regime\(1\)"),
         (
             lambda: compare_methods(X, frame["y"], estimators={"own": TreatmentModel()}),
             r"use of_regime\(1\)",

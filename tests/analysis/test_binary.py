@@ -9,7 +9,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from heckmanfa import Heckman, HeckmanProbit, HeckmanProbitBestSubset
-from heckmanfa.analysis import Question, analyse, comparison, fitted_question, refits
+from heckmanfa.analysis import (
+    Question,
+    analyse,
+    comparison,
+    fitted_question,
+    methods_compared,
+    refits,
+)
 from heckmanfa.analysis.column_roles import read_outcome
 from heckmanfa.analysis.request import check_question, question_of_family
 from heckmanfa.datasets import load_mroz
@@ -281,7 +288,7 @@ def test_a_part_that_cannot_be_computed_says_why_and_the_others_are_there(seed, 
 
 
 def test_methods_are_compared_by_probabilities(women):
-    estimators = comparison.methods(family=family_named("binary"))
+    estimators = methods_compared.methods(family=family_named("binary"))
     estimators.pop("best subset")
     X, y = women[["educ", "age", "kids5"]], women["wage4"]
     codes = y.map({True: 1.0, False: 0.0}).astype(float)

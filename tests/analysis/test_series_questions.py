@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 from heckmanfa import Heckman
-from heckmanfa.analysis import analyse, compare_methods, comparison
+from heckmanfa.analysis import analyse, compare_methods, methods_compared
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaError, InputError, NotIdentifiedError
@@ -189,8 +189,8 @@ def test_a_series_is_compared_where_a_feature_is_kept_out(table, monkeypatch):
         return found
 
     # Training takes most of the time.
-    methods = comparison.methods
-    monkeypatch.setattr(comparison, "methods", brief)
+    methods = methods_compared.methods
+    monkeypatch.setattr(methods_compared, "methods", brief)
     compared = compare_methods(
         table[FEATURES],
         table["lwage"],

@@ -9,7 +9,7 @@ import pytest
 from heckmanfa import TreatmentModel, scan
 from heckmanfa.analysis import Question, analyse, load
 from heckmanfa.analysis.treatment_comparison import compare_treatments
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, TooFewRowsError
 
 
 def workers(n=800, effect=0.3, instrument=-0.9, seed=3):
@@ -206,3 +206,13 @@ def test_a_comparison_says_why_a_model_could_not_be_fitted(frame):
     assert "equation of their own" in notes["separate, two-step"]
     assert notes["common, two-step"] == ""
     assert "separate, ML: " in str(compared)
+
+
+def test_too_few_rows_of_a_regime_are_told_once(frame):
+    """A check of the table tries the same columns, and so says the same as the fit."""
+    few = pd.concat([frame[frame["d"]].head(3), frame[~frame["d"]]], ignore_index=True)
+    with pytest.raises(TooFewRowsError, match="with 3 coefficients") as caught:
+        asked(few)
+    assert not any(
+        "equation of their own" in note for note in getattr(caught.value, "__notes__", ())
+    )

@@ -14,7 +14,7 @@ import pytest
 import typer.testing
 from typer.testing import CliRunner
 
-from heckmanfa.analysis import comparison, refits
+from heckmanfa.analysis import methods_compared, refits
 from heckmanfa.cli import app
 from heckmanfa.datasets import load_mroz
 
@@ -95,8 +95,8 @@ def untrained(monkeypatch):
         found = methods(*args, **options)
         return {name: one for name, one in found.items() if not name.startswith("Heckman-FA")}
 
-    methods = comparison.methods
-    monkeypatch.setattr(comparison, "methods", fewer)
+    methods = methods_compared.methods
+    monkeypatch.setattr(methods_compared, "methods", fewer)
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def briefly_trained(monkeypatch):
             found[name].set_params(epochs=20)
         return found
 
-    methods = comparison.methods
-    monkeypatch.setattr(comparison, "methods", brief)
+    methods = methods_compared.methods
+    monkeypatch.setattr(methods_compared, "methods", brief)
 
 
 @pytest.fixture

@@ -16,15 +16,15 @@ from heckmanfa import (
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
-    HeckmanOrdered,
     HeckmanProbit,
     InverseProbabilityWeighted,
     NaiveOLS,
     bounds,
 )
-from heckmanfa.analysis import comparison
-from heckmanfa.analysis.comparison import compare_methods, methods
+from heckmanfa.analysis import methods_compared
+from heckmanfa.analysis.comparison import compare_methods
 from heckmanfa.analysis.method_scores import judge_methods
+from heckmanfa.analysis.methods_compared import methods
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
 from heckmanfa.fit.family import family_named
@@ -166,7 +166,7 @@ def test_bounds_beside_the_methods_are_those_of_their_formulas(weighted):
     )
 
 
-def test_bounds_beside_methods_are_of_a_share_and_none_of_classes_in_order():
+def test_bounds_beside_methods_are_of_a_share():
     data = make_selection(300, 3, 1, rho=0.5, random_state=2)
     X, y = pd.DataFrame(data.X, columns=list("abc")), data.y
     paid = np.where(np.isnan(y), np.nan, y > np.nanmedian(y))
@@ -176,16 +176,10 @@ def test_bounds_beside_methods_are_of_a_share_and_none_of_classes_in_order():
         found = compare_methods(
             *(X, paid), outcome_kind="binary", estimators={"m": HeckmanProbit(["a"])}, **options
         )
-        levels = np.where(np.isnan(y), np.nan, np.digitize(y, np.nanquantile(y, [0.3, 0.6])))
-        ordered = compare_methods(
-            *(X, levels), outcome_kind="ordered", estimators={"m": HeckmanOrdered(["a"])}, **options
-        )
     (only,) = found.bounds.table.to_dict("records")
     yes, gone = np.nansum(paid) / len(y), np.isnan(paid).mean()
     assert [only["low"], only["high"]] == pytest.approx([yes, yes + gone])
-    assert found.assumed()[-1].endswith("a missing one may be of either class.")
-    assert ordered.bounds is None
-    assert not any("bounds" in line for line in ordered.assumed())
+    assert found.assumed()[-1].endswith("a missing one may be of any class.")
 
 
 def folds_of(**errors):
@@ -345,7 +339,7 @@ def test_compare_ends_with_the_error_of_fit_where_no_heckman_method_can_be_fitte
 
 def test_compare_says_why_the_lasso_is_left_out(shell, mroz, monkeypatch):
     # The searches, which take long, say nothing about it.
-    monkeypatch.setattr(comparison, "methods", lambda *_: {"naive OLS": NaiveOLS()})
+    monkeypatch.setattr(methods_compared, "methods", lambda *_: {"naive OLS": NaiveOLS()})
     town = np.random.default_rng(0).choice(["a", "b", "c"], len(mroz))
     mroz[["lwage", "educ", "age"]].assign(town=town).to_csv(shell.folder / "town.csv", index=False)
     text = shell.runs(

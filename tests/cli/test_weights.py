@@ -55,6 +55,22 @@ def test_a_comparison_warns_of_large_frequencies_once(shell, survey):
     )  # fmt: skip
     assert text.count("rows count as") == 1
     assert "use fit with --weight-kind sampling" in text
+    assert f"Weights weight count rows: {survey['weight'].sum():,} in all." in text
+
+
+@pytest.mark.usefixtures("untrained")
+def test_comparisons_say_that_weights_count_rows_however_small(shell, survey):
+    small = survey.assign(weight=1 + np.arange(len(survey)) % 3, taught=survey["educ"] > 12)
+    small.to_csv("small.csv", index=False)
+    counts = f"Weights weight count rows: {small['weight'].sum():,} in all."
+    roles = ("--weights", "weight", "--exclude", "share,town,taught")
+    words = ("--outcome", "lwage", *roles, "--folds", "2", "--repeats", "1", "--no-ru")
+    assert counts in shell.runs("compare", "small.csv", *words)
+    treated = ("--outcome", "age", "--model", "treatment", "--treated", "taught")
+    text = shell.runs("compare", "small.csv", *treated, "--weights", "weight",
+                      "--features", "kids5,nwifeinc", "--select-only", "nwifeinc")  # fmt: skip
+    assert counts in text
+    assert "warning" not in text
 
 
 def test_clusters_are_counted_and_tests_are_by_t(shell, survey):

@@ -222,6 +222,15 @@ def test_what_an_average_of_these_does_not_have_is_refused_in_a_sentence(frame):
     model = _fit("separate", frame)
     with pytest.raises(InputError, match="has no model of one"):
         model.of_regime(1)
+    X = frame[["a", "b", "z"]]
+    for refused in (
+        lambda: model.margins(X),
+        lambda: heckmanfa.plots.coefficients(model),
+        lambda: [*heckmanfa.predict_batches(model, "rows.parquet")],
+    ):
+        with pytest.raises(InputError, match=r"use predict\(X, regime=1\)") as caught:
+            refused()
+        assert "of_regime" not in str(caught.value)
     with pytest.raises(InputError, match="no rho"):
         _fit("series", frame, rho_range=(-0.5, 0.5))
     with pytest.raises(InputError, match="needs method='ml'"):

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from heckmanfa.analysis.estimates_compared import MEAN
+from heckmanfa.analysis.estimates_compared import Everyone
 from heckmanfa.data.sample import DecidedRows
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.estimators.baselines import NaiveOLS
@@ -24,16 +25,18 @@ class WithoutModel:
     """Worst-case bounds of what methods estimate."""
 
     table: pd.DataFrame
-    """term, low, high, ci_low, ci_high: the mean of everyone, then coefficients if there are any"""
+    """term, low, high, ci_low, ci_high: what is estimated of everyone, then coefficients, if any"""
+    noun: str
+    """what is estimated of everyone, in a sentence"""
     assumes: str
     """what they rest on, in a clause"""
 
     @property
     def words(self) -> str:
-        """Say the bounds of the mean of everyone, with the interval of the mean itself."""
+        """Say the bounds of what is estimated of everyone, with the interval of that itself."""
         low, high, first, last = (number(self.table[name].iloc[0], 3) for name in _ENDS)
         return (
-            f"Without a model, the mean of everyone lies between {low} and {high} (95% interval "
+            f"Without a model, {self.noun} lies between {low} and {high} (95% interval "
             f"of Imbens and Manski: {first} to {last})."
         )
 
@@ -45,22 +48,23 @@ class WithoutModel:
 
 
 def bounds_of(
-    rows: DecidedRows, X: pd.DataFrame, family: Family, fitted: Iterable[Any]
+    rows: DecidedRows, X: pd.DataFrame, family: Family, fitted: Iterable[Any], everyone: Everyone
 ) -> WithoutModel | None:
     """Bound the mean of everyone, and coefficients of the columns of naive least squares if any.
 
-    None if the outcome has no mean, or shows no range. Coefficients are of the rows with all of
-    these columns.
+    The mean of ordered classes is a probability. None if the outcome shows no range. Coefficients
+    are of the rows with all of these columns.
     """
+    span = (0.0, 1.0) if family.reads_labels else None
+    outcome = np.asarray(rows.outcome)
     if family.is_ordered:
-        return None
-    span = (0.0, 1.0) if family.has_classes else None
+        outcome = np.where(np.isnan(outcome), np.nan, outcome >= everyone.place)
     columns: dict[str, Any] = {"selected": rows.status.selected, "sample_weight": rows.weight}
     try:
-        mean = bounds.mean(rows.outcome, y_range=span, **columns)
+        mean = bounds.mean(outcome, y_range=span, **columns)
     except HeckmanfaError:
         return None
-    tables = [mean.tidy().assign(quantity=MEAN)]
+    tables = [mean.tidy().assign(quantity=everyone.term)]
     naive = next((model for model in fitted if isinstance(model, NaiveOLS)), None)
     if naive is not None:
         features = X[list(naive.prediction_features_)]
@@ -69,24 +73,20 @@ def bounds_of(
             name: held if held is None else held[whole] for name, held in columns.items()
         }
         try:
-            slopes = bounds.projection(
-                features[whole], rows.outcome[whole], y_range=mean.span, **kept
-            )
+            slopes = bounds.projection(features[whole], outcome[whole], y_range=mean.span, **kept)
             tables.append(slopes.tidy())
         except HeckmanfaError:
             # As where columns are collinear among all rows: the mean is known nevertheless.
             pass
     table = pd.concat(tables, ignore_index=True).rename(columns={"quantity": "term"})
-    return WithoutModel(table[["term", *_ENDS]], _assumed(mean))
+    return WithoutModel(table[["term", *_ENDS]], everyone.noun, _assumed(mean))
 
 
 def _assumed(mean: bounds.Bounds) -> str:
     """Say what bounds rest on; the range of a binary outcome assumes nothing."""
     assert mean.span is not None
     if not mean.span_observed:
-        return (
-            "no model, and nothing about who has an outcome: a missing one may be of either class"
-        )
+        return "no model, and nothing about who has an outcome: a missing one may be of any class"
     low, high = (number(end, 3) for end in mean.span)
     return (
         "no model, and nothing about who has an outcome: only that every outcome lies between "

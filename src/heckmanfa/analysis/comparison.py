@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
+from heckmanfa.analysis import methods_compared
 from heckmanfa.analysis.bounds_compared import WithoutModel, bounds_of
 from heckmanfa.analysis.estimates_compared import (
-    ABOUT_ERRORS,
+    EVERYONE,
+    Everyone,
+    Making,
+    about_estimates,
     all_estimates,
     assumption_of,
     grouped,
@@ -30,14 +33,12 @@ from heckmanfa.analysis.method_scores import (
     MethodVerdict,
     judge_methods,
 )
-from heckmanfa.analysis.model_classes import class_named
 from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND
-from heckmanfa.analysis.prepared import EXTRACTIONS
 from heckmanfa.data.arrays import Floats, is_dask
-from heckmanfa.data.ordered_classes import OrderedClasses
+from heckmanfa.data.ordered_classes import MOST_CLASSES, OrderedClasses
+from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.row_labels import match_rows
-from heckmanfa.data.row_rules import count_rows
-from heckmanfa.data.rows import Mask
+from heckmanfa.data.row_rules import RowCounts, count_rows
 from heckmanfa.data.sample import DecidedRows, check_frequencies, read_rows
 from heckmanfa.data.survey import Survey
 from heckmanfa.errors import (
@@ -48,50 +49,23 @@ from heckmanfa.errors import (
     UnknownFeatureError,
 )
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.baselines import NaiveOLS, ObservedRegressor
-from heckmanfa.estimators.doubly_robust import DoublyRobust
-from heckmanfa.estimators.ru import RURegressor
-from heckmanfa.estimators.weighted import InverseProbabilityWeighted
+from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.fit.family import Family, family_named
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.results.reports import Report
-from heckmanfa.text.option_types import Method, OnProblem, Search, SearchIn
+from heckmanfa.text.option_types import SearchIn
 from heckmanfa.text.option_words import option
-from heckmanfa.text.wording import CRITERIA, listed
+from heckmanfa.text.printable import quoted, quoted_list
+from heckmanfa.text.wording import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class AtZero(BaseEstimator):
-    """A selection model with rho held at zero: its equations are then apart."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def fit(self, X: pd.DataFrame, y: Floats, **passed: Any) -> Any:
-        """Return the model, fitted to all rows."""
-        return clone(self.model).set_params(rho=0.0).fit(X, y, **passed)
-
-
-class Uncorrected(BaseEstimator):
-    """A selection model of the selected rows alone, which then corrects for nothing."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def fit(self, X: pd.DataFrame, y: Floats, *, selected: Mask, sample_weight: Any = None) -> Any:
-        """Return the model, fitted to the selected rows with an outcome; a missing one is NaN."""
-        kept = selected & ~np.isnan(y)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        return clone(self.model).fit(X.loc[kept], y[kept], sample_weight=weight)
-
-
 _NO_DESIGN = f"To compare predictions alone, leave the Survey out of {option('cov_type')}"
-_METHODS: dict[Method, str] = {"two-step": "two-step", "ml": "ML"}
 _USUAL = {"average": "average by BIC", "best-subset": "best subset"}
-_TRAINED = {"fa": "Heckman-FA", "fa-star": "Heckman-FA*", "correlation": "Heckman-C"}
 _FIRST, _LAST = ("method", "n_features", "rho"), ("difference", "difference_se", "seconds", "note")
 
 
@@ -115,14 +89,26 @@ class Comparison(Report):
     """methods that model selection and outcome together"""
     in_both: tuple[str, ...] = ()
     """methods that search both equations"""
+    n_obs: int = 0
+    """rows of the fits, each counted as often as its weight says"""
     estimates: pd.DataFrame = field(default_factory=pd.DataFrame)
     """method, equation, term, estimate, std_error, ci_low, ci_high: the mean of everyone and the
     coefficients, in all rows"""
     assumptions: Mapping[str, str] = field(default_factory=dict)
     """what each method assumes, in a clause"""
     bounds: WithoutModel | None = None
-    """worst-case bounds of the mean of everyone and of the coefficients of naive least squares, and
-    what they assume; None if the outcome is ordered"""
+    """worst-case bounds of the first row of ``estimates`` and of the coefficients of naive least
+    squares, and what they assume; None if the outcome shows no range"""
+    everyone: Everyone = EVERYONE
+    """what the first row is: the mean of everyone, or the probability of a class"""
+    making: Mapping[str, Making] = field(default_factory=dict)
+    """how the estimates of each method came about"""
+
+    @property
+    def failures(self) -> dict[str, list[str]]:
+        """The methods that failed in some rows, for each reason."""
+        notes = self.table.set_index("method")["note"]
+        return grouped({str(name): str(why) for name, why in notes.items() if why})
 
     @property
     def searched(self) -> str:
@@ -150,7 +136,9 @@ class Comparison(Report):
     @property
     def about_estimates(self) -> list[str]:
         """Sentences that a reader of `estimated` needs."""
-        return [ABOUT_ERRORS] if self.bounds is None else [ABOUT_ERRORS, self.bounds.words]
+        own = {name: self.making[name] for name in self.beside}
+        said = about_estimates(self.estimated(), own, self.everyone)
+        return said if self.bounds is None else [*said, self.bounds.words]
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each method.
@@ -179,11 +167,7 @@ class Comparison(Report):
                     *([self.searched] if self.searched else []),
                     self.measure.caution,
                     f"{spread} are standard deviations between repeats.",
-                    *(
-                        f"{row['method']}: {row['note']}"
-                        for row in self.table.to_dict("records")
-                        if row["note"]
-                    ),
+                    *(f"{listed(names)}: {why}" for why, names in self.failures.items()),
                 ),
             ),
             Section("Coefficients, in all rows", table=self.coefficients),
@@ -195,84 +179,6 @@ class Comparison(Report):
             Section("What each method assumes", notes=tuple(self.assumed())),
             Section("Which method to use", notes=(str(self.verdict),)),
         ]
-
-
-def methods(
-    feature_groups: list[list[Any]] | None = None,
-    seed: int = 0,
-    ru: bool | None = None,
-    on_separation: OnProblem = "error",
-    family: Family | None = None,
-    equations: Mapping[str, Any] | None = None,
-    predicting: Sequence[Any] | None = None,
-) -> dict[str, Any]:
-    """Return an unfitted estimator for each method, by name.
-
-    Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
-    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. The
-    ``family`` of the outcome says which methods there are. The best subset and the averages take
-    ``equations``: ``search_in``, ``selection_always`` and ``selection_never``. Only the columns
-    ``predicting`` may predict; None is all, and leaves out the series, which needs an exclusion.
-    """
-    family = family or family_named(USUAL_KIND)
-    estimators = OUTCOME_MODELS[family.name].estimators
-    made = {search: class_named(name) for search, name in estimators.items()}
-    common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
-    groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
-    either: dict[str, Any] = {**groups, **_taken(made, equations or {}, family)}
-    compared: dict[str, Any] = {}
-    if family.has_classes:
-        compared[family.words.naive_short] = Uncorrected(made["none"](on_collinear="drop"))
-    elif family.is_ordered:
-        compared[family.words.naive_short] = AtZero(made["none"](**common))
-    else:
-        compared["naive OLS"] = NaiveOLS(on_collinear="drop")
-        compared["IPW"] = InverseProbabilityWeighted(**common)
-        compared["doubly robust"] = DoublyRobust(on_collinear="drop", random_state=seed)
-    if len(family.methods) == 1:
-        compared["all features"] = made["none"](**common)
-    else:
-        for method in family.methods:
-            compared[f"{_METHODS[method]}, all features"] = made["none"](method=method, **common)
-    if "errors" in OUTCOME_MODELS[family.name].has:
-        heavy = made["none"](method="ml", errors="t", **common)
-        compared["ML with t errors, all features"] = heavy
-        if predicting is not None:
-            compared["series, all features"] = made["none"](method="series", **common)
-    if "lasso" in made and not feature_groups:
-        compared["Heckman lasso"] = made["lasso"](**common)
-    for search, name in _TRAINED.items():
-        if search in made:
-            compared[name] = made[search](EXTRACTIONS[search], random_state=seed, **groups)
-    if "best-subset" in made:
-        compared["best subset"] = made["best-subset"](**either)
-    for weights in ("aic", "bic") if "average" in made else ():
-        compared[f"average by {CRITERIA[weights]}"] = made["average"](weights, **either)
-    if ru is None:
-        ru = importlib.util.find_spec("torch") is not None
-    if ru and not family.reads_labels:
-        compared["RU"] = RURegressor(random_state=seed)
-    if predicting is None:
-        return compared
-    for estimator in compared.values():
-        own = estimator.get_params(deep=False).get("model", estimator)
-        own.set_params(prediction_features=list(predicting))
-    return compared
-
-
-def _taken(
-    made: Mapping[Search, Any], equations: Mapping[str, Any], family: Family
-) -> dict[str, Any]:
-    """Return what the searches of a family take of ``equations``; refuse what they cannot heed."""
-    search = made.get("best-subset")
-    names = set() if search is None else set(search().get_params(deep=False))
-    for name, value in equations.items():
-        if search is not None and name not in names and value not in ("prediction", (), [], None):
-            raise InputError(
-                f"{option(name)} is for searches in both equations, and that of the "
-                f"{family.words.model} is in the first alone: leave it out"
-            )
-    return {name: value for name, value in equations.items() if name in names}
 
 
 class _Fitted(NamedTuple):
@@ -296,6 +202,7 @@ class _FoldedRows:
     n_repeats: int
     n_classes: int = 0
     """of an ordered outcome, which the rows have as codes from 0"""
+    everyone: Everyone = EVERYONE
 
     def fit(self, estimator: Any, chosen: Any = slice(None)) -> _Fitted:
         """Fit a clone to all rows, or to some of them."""
@@ -350,6 +257,7 @@ def compare_methods(
     selection_always: Any = (),
     selection_never: Any = (),
     never: Sequence[Any] = (),
+    positive: Any = None,
     n_folds: int = 5,
     n_repeats: int = 3,
     random_state: int = 0,
@@ -373,6 +281,9 @@ def compare_methods(
     never : sequence, optional
         Columns of X that drive selection and must not predict, for the methods of the package. The
         series, which needs one, is compared only if there is any.
+    positive : label, optional
+        Of an ordered outcome, the class whose probability, with that of higher ones, is estimated
+        for everyone; by default the highest.
     n_folds, n_repeats : int
         Each repeat is another partition into folds.
     say : callable, optional
@@ -388,6 +299,8 @@ def compare_methods(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
     family, own = family_named(outcome_kind), estimators is None
+    if positive is not None and not family.is_ordered:
+        raise InputError("positive is for ordered outcomes: leave it out")
     rows = _read(X, y, selected, sample_weight, family)
     if estimators is None:
         equations = {
@@ -396,7 +309,9 @@ def compare_methods(
             "selection_never": selection_never,
         }
         may = [name for name in X.columns if name not in {*never}] if len(never) else None
-        estimators = methods(seed=random_state, family=family, equations=equations, predicting=may)
+        estimators = methods_compared.methods(
+            seed=random_state, family=family, equations=equations, predicting=may
+        )
     elif search_in != "prediction":
         raise InputError(
             "search_in is for the methods of the package: set it in the estimators that are given"
@@ -418,7 +333,8 @@ def compare_methods(
         ).split(X, rows.outcome, selected=rows.status.selected)
     ]
     n_classes = len(rows.classes or ()) if family.is_ordered else 0
-    folded = _FoldedRows(X, rows, splits, n_folds, n_repeats, n_classes)
+    everyone = _everyone(rows.classes or (), positive, y) if family.is_ordered else EVERYONE
+    folded = _FoldedRows(X, rows, splits, n_folds, n_repeats, n_classes, everyone)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
         name: folded.fit(estimator)
@@ -454,6 +370,7 @@ def _compare(
             held = [folded.held(estimator, *split) for split in folded.splits]
             errors[name], judged = measure.judge(held, folded.n_repeats)
             records[-1] |= {"n_features": len(model.prediction_features_), "rho": rho, **judged}
+    counts = _counts(folded.rows)
     share = float(np.mean([len(test) / len(train) for _, train, test in folded.splits]))
     usual = _USUAL.get(OUTCOME_MODELS[family.name].usual, "")
     verdict = judge_methods(errors, list(wholes), share, measure, usual)
@@ -466,9 +383,12 @@ def _compare(
         verdict=verdict,
         measure=measure,
         models=tuple(name for name in fitted if name in wholes),
-        estimates=all_estimates(fitted, folded.X, folded.rows.weight),
+        estimates=all_estimates(fitted, folded.X, folded.rows.weight, folded.everyone),
+        everyone=folded.everyone,
+        making={name: Making.of(model) for name, model in fitted.items()},
         assumptions={name: assumption_of(model) for name, model in fitted.items()},
-        bounds=bounds_of(folded.rows, folded.X, family, fitted.values()),
+        n_obs=counts.kept if folded.rows.weight is None else round(counts.weight_sum),
+        bounds=bounds_of(folded.rows, folded.X, family, fitted.values(), folded.everyone),
         in_both=tuple(
             name for name, model in fitted.items() if getattr(model, "search_in", None) == "both"
         ),
@@ -500,8 +420,29 @@ def _read(
     rows = read_rows(y, len(X), selected, sample_weight, binary=family.has_classes, learn=learn)
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.
-        check_frequencies(count_rows(rows.status, rows.outcome, rows.weight), own=False)
+        check_frequencies(_counts(rows), own=False)
     return rows
+
+
+def _everyone(classes: Classes, positive: Any, y: Any) -> Everyone:
+    """Return the probability of a class of an ordered outcome, and of those above it."""
+    if positive is not None and positive not in classes[1:]:
+        raise InputError(
+            f"positive must be a class above the lowest: {quoted_list(classes[1:], MOST_CLASSES)}; "
+            f"got {quoted(positive)}"
+        )
+    place = len(classes) - 1 if positive is None else classes.index(positive)
+    name = getattr(y, "name", None)
+    words = EffectWords(
+        name if isinstance(name, str) else "y",
+        (classes[place - 1], classes[place]),
+        or_higher=place < len(classes) - 1,
+    )
+    return Everyone(str(words.target), str(words.target), place)
+
+
+def _counts(rows: DecidedRows) -> RowCounts:
+    return count_rows(rows.status, rows.outcome, rows.weight)
 
 
 def _refuse_all(errors: list[HeckmanfaError | None], *, options: bool) -> None:

@@ -232,7 +232,7 @@ class Options:
     weights: Annotated[
         str | None,
         About(
-            "Column of weights; compare takes frequencies only, but of a survey.",
+            "Column of weights; in compare they count rows, unless it is of a survey.",
             MODEL,
             COMPARE | BOUNDS,
             brief="Column of weights.",

@@ -239,7 +239,7 @@ def _open_batches(
     check_missing(missing)
     check_is_fitted(model)
     if isinstance(model, SelectionModel):
-        model.fit_.family.require("single outcome equation")
+        model.fit_.require("single outcome equation")
     check_model(model, request)
     if isinstance(keep, str):
         raise InputError(f"columns to keep must be a list of names: write [{quoted(keep)}]")

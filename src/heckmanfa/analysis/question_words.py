@@ -49,6 +49,16 @@ _BINARY_SEARCH = (
 )
 
 
+def weights_counted(question: Question, n_obs: float) -> list[str]:
+    """Say what the weights are, and how many rows they count; nothing without weights."""
+    if question.weights is None:
+        return []
+    what = f"count rows: {n_obs:,} in all"
+    if question.counts_as == "sampling":
+        what = "are sampling weights, rescaled to mean one"
+    return [f"Weights {said(question.weights)} {what}."]
+
+
 def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
     """Return what was asked, as pairs of a label and a sentence."""
     question, model, evidence = fitted.question, fitted.model, fitted.evidence

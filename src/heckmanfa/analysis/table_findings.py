@@ -84,6 +84,8 @@ _SEARCHES: dict[str, Any] = {
     "errors": "normal",
     "honest": False,
 }
+# Those that say which columns predict.
+_ROLES = ("predict_with", "select_only")
 
 
 @dataclass(frozen=True)
@@ -515,6 +517,11 @@ class Walk:
         how: Level = "problem" if is_split else "caution"
         self.add(Finding("rare_levels", how, words, do, tuple(rare), rows, options))
 
+    def _without_search(self) -> dict[str, Any]:
+        """Return the options of a fit without a search; one that has none keeps its columns."""
+        kept = _ROLES if self.question.searched == "none" else ()
+        return {name: value for name, value in _SEARCHES.items() if name not in kept}
+
     def _tried(self) -> None:
         """Fit a model of all features with the options so far, and keep what it refuses."""
         prepared: Prepared | None = None
@@ -522,7 +529,7 @@ class Walk:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    question = replace(self.question, **_SEARCHES)
+                    question = replace(self.question, **self._without_search())
                     prepared = load(question, lambda words: None, self.frame)
                     fit_question(prepared)
                 return

@@ -10,13 +10,16 @@ from typing import Any
 
 import pandas as pd
 
+from heckmanfa.analysis.estimates_compared import grouped
 from heckmanfa.analysis.prepared import Model, Prepared, model_of
 from heckmanfa.data.missing_features import explain_lost
+from heckmanfa.data.sample import warn_of_frequencies
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
 from heckmanfa.fit.treatment_details import treatment_details
 from heckmanfa.inference.treatment_effects import average_effects, naive_rows
 from heckmanfa.results.average_tables import has_pseudo_weights
+from heckmanfa.results.bound_table import Bounds
 from heckmanfa.results.document import Section
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.reports import Report
@@ -26,6 +29,10 @@ _METHODS = {"two-step": "two-step", "ml": "ML"}
 _COLUMNS = ["model", "ate", "ci_low", "ci_high", "att", "atu", "rho", "bic", "seconds", "note"]
 # Two methods disagree if their effects are further apart, in standard errors of the larger.
 _APART = 2.0
+_BY_ROWS = (
+    "Replicate weights do not enter the interval of these bounds: it is by the strata and sampling "
+    "units that are named, or else by rows."
+)
 CAUTION = (
     "Effects cannot be judged on held-out rows: nobody is seen with treatment and without. Models "
     "that agree may share an instrument that is wrong."
@@ -41,6 +48,25 @@ class TreatmentComparison(Report):
     """a row for each model, as `tidy` returns it"""
     verdict: str
     """which of them differ, in a sentence or two"""
+    n_obs: float
+    """rows of the fits, each counted as often as its weight says"""
+    bounds: Bounds | None
+    """worst-case bounds of the effect, whatever drove the choice; None if there are none"""
+    by_replicates: bool = False
+    """whether errors of the models are by replicate weights, which those of bounds are not"""
+
+    @property
+    def failures(self) -> dict[str, list[str]]:
+        """The models that failed for each reason."""
+        notes = self.table.set_index("model")["note"]
+        return grouped({str(name): str(why) for name, why in notes.items() if why})
+
+    @property
+    def without_model(self) -> list[str]:
+        """Sentences on the bounds, if there are any."""
+        if self.bounds is None:
+            return []
+        return [self.bounds.sentence, *([_BY_ROWS] if self.by_replicates else [])]
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each model.
@@ -55,14 +81,12 @@ class TreatmentComparison(Report):
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
-        notes = [
-            f"{row['model']}: {row['note']}" for row in self.table.to_dict("records") if row["note"]
-        ]
+        notes = [f"{listed(names)}: {why}" for why, names in self.failures.items()]
         return [
             Section(
                 "Effects of treatment by model",
                 table=self.table.drop(columns="note"),
-                notes=(*notes, CAUTION),
+                notes=(*notes, *self.without_model, CAUTION),
             ),
             Section("What they say together", notes=(self.verdict,)),
         ]
@@ -106,11 +130,30 @@ def compare_treatments(
     if not fitted:
         assert first is not None
         raise first
-    for row in naive_rows(next(iter(fitted.values())).fit_):
+    model = next(iter(fitted.values()))
+    if question.weights is not None and question.counts_as == "frequency":
+        counts = model.row_counts_
+        warn_of_frequencies(counts["selected"] + counts["unselected"], model.n_obs_, own=False)
+    for row in naive_rows(model.fit_):
         ends = {"ate": row.value, "ci_low": row.low, "ci_high": row.high}
         records.append({"model": row.name.lower(), **ends, "note": ""})
     table = pd.DataFrame(records, columns=_COLUMNS)
-    return TreatmentComparison(table, _verdict(fitted))
+    design = model.fit_.design
+    return TreatmentComparison(
+        *(table, _verdict(fitted), model.n_obs_, _bounds(prepared, model)),
+        by_replicates=design is not None and design.n_replicates > 0,
+    )
+
+
+def _bounds(prepared: Prepared, model: Model) -> Bounds | None:
+    """Bound the effect in the rows of the models; None if their outcome shows no range."""
+    rows = prepared.loaded
+    assert rows is not None
+    try:
+        bounds: Bounds = model.bounds(rows.X, prepared.outcome, **rows.roles)
+    except HeckmanfaError:
+        return None
+    return replace(bounds, outcome=prepared.question.outcome)
 
 
 def _fitted(prepared: Prepared, model: Model) -> Model:

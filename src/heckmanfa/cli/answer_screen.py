@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from heckmanfa.analysis import Analysis
+from heckmanfa.analysis.question_words import weights_counted
 from heckmanfa.analysis.treatment_analysis import TreatmentAnalysis
 from heckmanfa.cli.console import known_height
 from heckmanfa.report.treatment_page import effects_table
@@ -221,15 +222,8 @@ def _row_lines(analysis: Analysis, console: Console) -> list[Text]:
 
 def _weights_and_errors(analysis: Analysis) -> list[str]:
     """Say how rows are weighted, if at all, and which standard errors are used."""
-    model, sentences = analysis.model, []
-    if analysis.question.weights is not None:
-        name = said(analysis.question.weights)
-        sentences.append(
-            f"Weights {name} count rows: {model.n_obs_:,} in all."
-            if model.weight_kind == "frequency"
-            else f"Weights {name} are sampling weights, rescaled to mean one."
-        )
-    return [*sentences, f"Standard errors: {analysis.errors}."]
+    weights = weights_counted(analysis.question, analysis.model.n_obs_)
+    return [*weights, f"Standard errors: {analysis.errors}."]
 
 
 def _feature_lines(analysis: Analysis, console: Console) -> list[Text]:

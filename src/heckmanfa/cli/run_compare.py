@@ -10,11 +10,12 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from heckmanfa.analysis import Comparison, Prepared, comparison, load
+from heckmanfa.analysis import Comparison, Prepared, comparison, load, methods_compared
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
 from heckmanfa.analysis.designs import NAMING
 from heckmanfa.analysis.estimates_compared import error_of
 from heckmanfa.analysis.prepared import searched_equations
+from heckmanfa.analysis.question_words import weights_counted
 from heckmanfa.analysis.request import question_of, refuse_given
 from heckmanfa.analysis.treatment_comparison import (
     CAUTION,
@@ -28,7 +29,7 @@ from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import effects, number, some, true_minus
+from heckmanfa.text.wording import effects, listed, number, some, true_minus
 
 _NO_DESIGN = (
     "is for treatments here: other methods are judged by errors of held-out rows, which for a "
@@ -76,7 +77,7 @@ def _of_features(prepared: Prepared, options: CompareOptions, say: Callable[[str
     equations = searched_equations(question, encoding)
     never = {dummy for name in question.select_only for dummy in encoding.columns_of(name)}
     predicting = [name for name in encoding.columns if name not in never] if never else None
-    estimators = comparison.methods(
+    estimators = methods_compared.methods(
         *(groups, question.seed, options.ru, question.on_separation),
         *(target.family, equations, predicting),
     )
@@ -88,18 +89,18 @@ def _of_features(prepared: Prepared, options: CompareOptions, say: Callable[[str
         warnings.simplefilter("always", HeckmanfaWarning)
         compared = comparison.compare_methods(
             rows.X,
-            prepared.outcome,
+            pd.Series(prepared.outcome, index=rows.X.index, name=question.outcome),
             selected=rows.selected,
             sample_weight=rows.weight,
             outcome_kind=target.family.name,
+            positive=target.positive if target.family.is_ordered else None,
             estimators=estimators,
             n_folds=options.folds,
             n_repeats=options.repeats,
             random_state=question.seed,
             say=say,
         )
-    messages = dict.fromkeys(str(warning.message) for warning in caught)
-    show = partial(_show, prepared, compared, list(messages))
+    show = partial(_show, prepared, compared, _messages(caught))
     return compared.tidy(), show, str(compared.verdict)
 
 
@@ -112,14 +113,25 @@ def _of_treatments(prepared: Prepared, options: CompareOptions, say: Callable[[s
                 f"--{name} is about held-out rows, which cannot judge effects of a treatment: "
                 "leave it out"
             )
-    compared = compare_treatments(prepared, say)
-    return compared.tidy(), partial(_show_effects, prepared, compared), compared.verdict
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HeckmanfaWarning)
+        compared = compare_treatments(prepared, say)
+    show = partial(_show_effects, prepared, compared, _messages(caught))
+    return compared.tidy(), show, compared.verdict
 
 
-def _show_effects(prepared: Prepared, compared: TreatmentComparison, console: Console) -> None:
+def _messages(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return what warnings say, each once."""
+    return [*dict.fromkeys(str(warning.message) for warning in caught)]
+
+
+def _show_effects(
+    prepared: Prepared, compared: TreatmentComparison, messages: Sequence[str], console: Console
+) -> None:
     """Print the effects by model."""
     left_out = prepared.encoding.explain_left_out(prepared.encoding.reasons)
-    for sentence in (prepared.target.words, *prepared.notes, *left_out):
+    weights = weights_counted(prepared.question, compared.n_obs)
+    for sentence in (prepared.target.words, *weights, *prepared.notes, *left_out):
         if sentence:
             console.print(sentence)
     columns = [
@@ -137,9 +149,12 @@ def _show_effects(prepared: Prepared, compared: TreatmentComparison, console: Co
         last = [number(row[name]) for name in ("bic", "seconds")]
         rows.append([str(row["model"]), value, ends, att, atu, rho, *last])
     print_table(console, "Effects of treatment by model", columns, rows)
-    for row in records:
-        if row["note"]:
-            console.print(f"{row['model']}: {in_sources(row['note'], prepared.encoding)}")
+    for why, names in compared.failures.items():
+        console.print(f"{listed(names)}: {in_sources(why, prepared.encoding)}")
+    for sentence in compared.without_model:
+        console.print(true_minus(sentence))
+    for message in messages:
+        console.print(f"warning: {message}", style="yellow")
     console.print(f"\nCaution. {CAUTION}", style="yellow")
 
 
@@ -151,7 +166,8 @@ def _show(
     lost = prepared.lost
     if lost is not None and lost.are_many:
         left_out = [*left_out, f"{lost.words} {lost.advice}"]
-    for sentence in (prepared.target.words, *prepared.notes, *left_out):
+    weights = weights_counted(prepared.question, compared.n_obs)
+    for sentence in (prepared.target.words, *weights, *prepared.notes, *left_out):
         if sentence:
             console.print(sentence)
     measure = compared.measure
@@ -172,10 +188,8 @@ def _show(
     print_table(console, title, columns, rows)
     if compared.searched:
         console.print(compared.searched)
-    for row in records:
-        if row["note"]:
-            note = in_sources(row["note"], prepared.encoding)
-            console.print(f"{row['method']}: {note}")
+    for why, names in compared.failures.items():
+        console.print(f"{listed(names)}: {in_sources(why, prepared.encoding)}")
     categories = joint_groups(prepared.encoding)
     if categories and "lasso" in prepared.question.models.estimators:
         console.print(
@@ -183,9 +197,9 @@ def _show(
             f"category together ({some(list(categories))}); --exclude such columns to compare it"
         )
     for name, chosen in compared.features.items():
-        listed = ", ".join(shown(feature) for feature in chosen) or "none"
-        half = f" ({BY} share of at least one half)" if name.startswith("average") else ""
-        console.print(f"{name}: {listed}{half}", style="dim")
+        features = ", ".join(shown(feature) for feature in chosen) or "none"
+        half = f" ({BY} share of at least one half)" * compared.making[name].is_average
+        console.print(f"{name}: {features}{half}", style="dim")
     _show_estimates(compared, console)
     for message in messages:
         console.print(f"warning: {message}", style="yellow")

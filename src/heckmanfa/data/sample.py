@@ -448,7 +448,15 @@ def check_frequencies(counts: RowCounts, *, own: bool = True) -> None:
             f"{option('sample_weight')} holds {counts.fractions:,} {what}, and frequency weights "
             f"count rows: a weight of 2 is two rows. {_SURVEY} {advice}"
         )
-    rows, total = counts.kept, counts.weight_sum
+    warn_of_frequencies(counts.kept, counts.weight_sum, own=own)
+
+
+def warn_of_frequencies(rows: int, total: float, *, own: bool = True) -> None:
+    """Warn if the weights of rows add up to so much that they look like sampling weights.
+
+    ``own`` is as in `check_frequencies`.
+    """
+    advice = _SAMPLING if own else _ELSEWHERE
     if rows and total >= _MANY_TIMES * rows:
         warn(
             f"the frequency weights let {rows:,} rows count as {total:,.0f}: standard errors are "

@@ -99,6 +99,15 @@ class Details:
         """Error terms that the naive model has, too, by name."""
         return {}
 
+    @property
+    def beside(self) -> tuple[float, ...]:
+        """Estimates beside the model's that have standard errors of their own."""
+        return ()
+
+    def with_errors_beside(self, errors: Floats) -> Details:
+        """Return the same with other standard errors of the estimates ``beside``."""
+        return self
+
     def public(self, fit: Any) -> dict[str, Any]:
         """Return attributes of fitted models that only this family has."""
         return {}
@@ -173,6 +182,8 @@ class FamilyWords:
     """what to do instead of trusting a likelihood ratio"""
     lacking: Mapping[Capability, str] = field(default_factory=dict)
     """what the family does not have and what to use, by capability: how `Family.require` refuses"""
+    lacking_averaged: Mapping[Capability, str] = field(default_factory=dict)
+    """the same for averages over assignments, where these have something else to use"""
     unit: str = ""
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0
@@ -345,10 +356,12 @@ class Family:
         }
         return follows.get(capability, capability in self.supports)
 
-    def require(self, capability: Capability) -> None:
-        """Refuse what only other families have, and say what to use."""
+    def require(self, capability: Capability, *, averaged: bool = False) -> None:
+        """Refuse what only other families have, and say what to use, in an average if it is one."""
         if not self.can(capability):
             lacking = self.words.lacking.get(capability, f"no {capability}")
+            if averaged:
+                lacking = self.words.lacking_averaged.get(capability, lacking)
             raise InputError(f"the {self.words.model} has {lacking}")
 
 

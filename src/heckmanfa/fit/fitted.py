@@ -22,7 +22,7 @@ from heckmanfa.data.outcome_classes import Classes, Learn
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.data.survey import Survey
 from heckmanfa.data.survey_design import SurveyDesign
-from heckmanfa.fit.family import Details, Family, family_named
+from heckmanfa.fit.family import Capability, Details, Family, family_named
 from heckmanfa.fit.way import Way, way_of
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.likelihood import Doubt
@@ -326,16 +326,20 @@ class Fit:
         """Estimates of `Spec.error_terms`."""
         return [self.errors[term].value for term in self.spec.error_terms]
 
+    def require(self, capability: Capability) -> None:
+        """Refuse what the fit does not have, and say what it has to use instead."""
+        self.family.require(capability, averaged=self.way.is_average)
+
     @property
     def coef(self) -> Floats:
         """(K,) coefficients of the prediction equation, zero where a column does not predict."""
-        self.family.require("single outcome equation")
+        self.require("single outcome equation")
         return self.equations["prediction"].coef
 
     @property
     def intercept(self) -> float:
         """Intercept of the prediction equation."""
-        self.family.require("single outcome equation")
+        self.require("single outcome equation")
         return self.equations["prediction"].intercept
 
     @property

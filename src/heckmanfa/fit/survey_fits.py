@@ -86,13 +86,16 @@ def with_replicate_covariance(fit: Fit, sample: Sample, refit: Refit) -> Fit:
     values, own = np.array(estimates), _in_order(fit, fit)
     about = values - (own if survey.mse else values.mean(axis=0))
     scales = survey.scales(len(values))
-    n = len(fit.terms)
+    n, details = len(fit.terms), fit.details
     covariance = np.asarray((about * scales[:, None]).T @ about)
     errors = {}
     for place, (name, (value, _)) in enumerate(_transformed(fit).items()):
         spread = float(np.sqrt(covariance[n + place, n + place]))
         errors[name] = replace(fit.errors[name], transformed=(value, spread))
-    return replace(fit, covariance=covariance[:n, :n]).with_errors(**errors)
+    if details is not None and details.beside:
+        spreads = np.sqrt(np.diag(covariance)[-len(details.beside) :])
+        details = details.with_errors_beside(spreads)
+    return replace(fit, covariance=covariance[:n, :n], details=details).with_errors(**errors)
 
 
 def _refuse_fay(sample: Sample) -> None:
@@ -122,7 +125,7 @@ def _transformed(fit: Fit) -> dict[str, tuple[float, float]]:
 def _in_order(other: Fit, fit: Fit) -> Floats:
     """Return the estimates of one fit in the order of the covariance of another.
 
-    Those of the errors on their transformed scale follow.
+    Those of the errors on their transformed scale follow, then those beside the model's.
     """
     values: list[float] = []
     constants = {each.name: each.constant for each in fit.family.equations}
@@ -136,4 +139,6 @@ def _in_order(other: Fit, fit: Fit) -> Floats:
     for name in _transformed(fit):
         pair = other.errors[name].transformed
         values.append(np.nan if pair is None else pair[0])
+    if other.details is not None:
+        values += other.details.beside
     return np.array(values)

@@ -130,6 +130,8 @@ def fit_of_regime(fit: Fit, regime: int) -> Fit:
 # The families. -------------------------------------------------------------------------------
 
 _OF_REGIME = "use of_regime(1) or of_regime(0), which is a model of one outcome"
+_OF_AVERAGE = "use predict(X, regime=1) or predict(X, regime=0), and effects()"
+_BOTH, _EACH = "an outcome with and without treatment", "an outcome equation for each regime"
 _LACKING: Mapping[Any, str] = {
     "compressed data": "no compressed data: fit it again instead",
     "two steps": "no analysis of this kind",
@@ -173,8 +175,9 @@ COMMON = register(
             title="Treatment model",
             lacking={
                 **_LACKING,
-                "single outcome equation": f"an outcome with and without treatment: {_OF_REGIME}",
+                "single outcome equation": f"{_BOTH}: {_OF_REGIME}",
             },
+            lacking_averaged={"single outcome equation": f"{_BOTH}: {_OF_AVERAGE}"},
         ),
         equations=(OUTCOME, EFFECT, TREATMENT),
         error_terms=(IMR, RHO, SIGMA),
@@ -200,9 +203,10 @@ SEPARATE = register(
             short="switching",
             lacking={
                 **_LACKING,
-                "single outcome equation": f"an outcome equation for each regime: {_OF_REGIME}",
+                "single outcome equation": f"{_EACH}: {_OF_REGIME}",
                 "single rho": "a correlation for each regime, rho1 and rho0: start from params_",
             },
+            lacking_averaged={"single outcome equation": f"{_EACH}: {_OF_AVERAGE}"},
         ),
         equations=(REGIME1, REGIME0, TREATMENT),
         error_terms=(IMR1, IMR0, RHO1, SIGMA1, RHO0, SIGMA0),

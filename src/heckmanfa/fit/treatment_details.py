@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from heckmanfa.fit.making import (
     Inputs,
     count,
 )
+from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.regimes import (
     RegimeMoments,
@@ -39,7 +40,27 @@ from heckmanfa.model.treatment_effects import (
 
 
 @dataclass(frozen=True, eq=False)
-class TreatmentDetails(Details):
+class ByLot(Details):
+    """Estimates that take treatment as if it were drawn by lot: all that a refit keeps."""
+
+    means: tuple[float, float]
+    """difference of the mean outcomes of both groups, and its standard error"""
+    least_squares: tuple[float, float]
+    """coefficient of treatment by least squares, and its standard error"""
+
+    @property
+    def beside(self) -> tuple[float, ...]:
+        """The difference of means, and the effect by least squares."""
+        return self.means[0], self.least_squares[0]
+
+    def with_errors_beside(self, errors: Floats) -> Details:
+        """Return the same with other standard errors of these."""
+        means, least_squares = zip(self.beside, map(float, errors), strict=True)
+        return replace(self, means=means, least_squares=least_squares)
+
+
+@dataclass(frozen=True, eq=False)
+class TreatmentDetails(ByLot):
     """What a fit of a treatment model keeps, for T terms of its covariance."""
 
     effects: Floats
@@ -48,10 +69,6 @@ class TreatmentDetails(Details):
     """(4, T) their derivatives in what the covariance is of"""
     n_rows: Floats
     """(4,) rows that each is an average of"""
-    means: tuple[float, float]
-    """difference of the mean outcomes of both groups, and its standard error"""
-    least_squares: tuple[float, float]
-    """coefficient of treatment by least squares, and its standard error"""
     naive: Floats
     """(1 + J,) the other coefficients of these least squares"""
     apart: float
@@ -135,6 +152,13 @@ def effects_of_rows(fit: Fit, moments: Moments, rows: Rows) -> list[AverageEffec
     return [average_effect(own, *sizes) for own in sums]
 
 
+def by_lot(inputs: Inputs, moments: RegimeMoments) -> ByLot:
+    """Return what a refit keeps, with classical standard errors, which read no rows."""
+    naive = least_squares_of_all(moments, inputs.features, CLASSICAL, inputs.rows)
+    means = difference_of_means(moments, CLASSICAL, inputs.rows)
+    return ByLot(means, (naive.effect, naive.error))
+
+
 def details_of(inputs: Inputs, moments: RegimeMoments, fit: Fit) -> TreatmentDetails:
     """Return the effects of the rows of the fit, and what stands beside them."""
     features, rows = inputs.features, inputs.rows
@@ -150,7 +174,7 @@ def details_of(inputs: Inputs, moments: RegimeMoments, fit: Fit) -> TreatmentDet
         effects=np.array([each.value for each in effects]),
         gradients=np.array([gradient_in_terms(fit, each) for each in effects]),
         n_rows=np.array([fit.n_obs, treated, untreated, fit.n_obs], dtype=np.float64),
-        means=difference_of_means(moments),
+        means=difference_of_means(moments, inputs.kind, rows),
         least_squares=(naive.effect, naive.error),
         naive=naive.coef,
         apart=inputs.probit.log_likelihood + apart,

@@ -24,7 +24,7 @@ from heckmanfa.fit.making import (
     fit_of_equations,
     fit_of_maximum,
 )
-from heckmanfa.fit.treatment_details import details_of
+from heckmanfa.fit.treatment_details import by_lot, details_of
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import (
     NEAR_ONE,
@@ -69,7 +69,7 @@ def estimate(inputs: Inputs) -> Fit:
     fit = replace(fit, n_selected=treated)
     everything = inputs.choice.everything
     if not (spec.guarded or everything):
-        return fit
+        return replace(fit, details=by_lot(inputs, moments))
     if not everything:
         _warn_of_weak_instruments(fit)
     details = details_of(inputs, moments, fit)

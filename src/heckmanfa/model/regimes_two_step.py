@@ -238,8 +238,17 @@ def _normal_log_likelihood(sse: float, n: float) -> float:
     return -0.5 * n * (float(np.log(2.0 * np.pi * sse / n)) + 1.0)
 
 
-def difference_of_means(moments: RegimeMoments) -> tuple[float, float]:
-    """Difference of the mean outcomes of treated and untreated, and its standard error."""
+def difference_of_means(
+    moments: RegimeMoments, kind: CovarianceKind, rows: Rows
+) -> tuple[float, float]:
+    """Difference of the mean outcomes of treated and untreated, and its standard error.
+
+    A classical one lets each group have a variance of its own; others are those of least squares of
+    the outcome on treatment alone.
+    """
+    if kind.cov_type != "classical":
+        alone = least_squares_of_all(moments, (), kind, rows)
+        return alone.effect, alone.error
     means, variances = [], []
     for own in (moments.treated, moments.untreated):
         means.append(own.factor[0, -1] / own.factor[0, 0])

@@ -306,6 +306,11 @@ class Forest(Picture):
 class EstimatedModel(Protocol):
     """A model with a table of estimates."""
 
+    @property
+    def fit_(self) -> Any:
+        """The fit behind it."""
+        ...
+
     def tidy(self, conf_level: float) -> Any:
         """Return the estimates with intervals."""
         ...
@@ -441,12 +446,8 @@ def _is_model(value: Any) -> bool:
 
 def _estimates(model: EstimatedModel, conf_level: float) -> dict[str, Estimate]:
     """Return the estimates of the prediction equation by term."""
+    model.fit_.require("single outcome equation")
     table = model.tidy(conf_level)
     table = table[table["equation"] == "prediction"].set_index("term")
-    if table.empty:
-        raise InputError(
-            f"{type(model).__name__} has no single prediction equation: draw of_regime(1) and "
-            "of_regime(0), which are models of one outcome each"
-        )
     numbers = table[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float).tolist()
     return {term: Estimate(*ends) for term, ends in zip(table.index, numbers, strict=True)}

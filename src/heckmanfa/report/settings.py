@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.distribution import LINEARIZED, clusters_text
+from heckmanfa.results.distribution import ALL_AGAIN, LINEARIZED, clusters_text
 from heckmanfa.results.funnel import Funnel
 from heckmanfa.results.naming import held_in_words
 from heckmanfa.text.table import Table, lay_out
@@ -74,7 +74,8 @@ def errors_words(fit: Fit, groups: str, *, asked: bool) -> str:
             f"Cluster: robust, with rows of the same {groups} allowed to be dependent; {n} {word}."
         )
     if fit.design is not None and fit.design.n_replicates:
-        return f"Survey: by {fit.design.words}. {LINEARIZED}"
+        beside = fit.details is not None and fit.details.beside
+        return f"Survey: by {fit.design.words}. {ALL_AGAIN if beside else LINEARIZED}"
     if fit.design is not None:
         return f"Survey: by the design, with {fit.design.words}."
     if fit.spec.cov_type == "robust":

@@ -38,6 +38,11 @@ LINEARIZED = (
     "errors are linearized, by the strata and sampling units that are named, or else by rows."
 )
 """what replicate weights are not used for"""
+ALL_AGAIN = (
+    "Least squares and the difference of means were estimated again with each of the replicate "
+    "weights, as the model was."
+)
+"""what they are used for beside a model of a treatment"""
 
 
 @dataclass(frozen=True)

@@ -284,7 +284,7 @@ def evidence_of(
         The class of an ordered outcome that effects are about, the lowest being 0; by default the
         highest.
     """
-    fit.family.require("single outcome equation")
+    fit.require("single outcome equation")
     fit.family.require("report")
     naming = naming or Naming.of(fit)
     whole_fit, fit = fit, fit.family.answered(fit, place)

@@ -71,9 +71,7 @@ def bounds_of_model(
     outcomes = list(_outcomes(fit, rows, cells, y_range))
     told, why_not = _model_says(fit, rows, groups, len(outcomes), level)
     lines: list[BoundRow] = []
-    notes: list[str] = [] if told is not None else [why_not]
-    if fit.design is not None and fit.design.n_replicates:
-        notes.append(LINEARIZED)
+    notes = [*([] if told is not None else [why_not]), *_linearized(fit)]
     for place, outcome in enumerate(outcomes):
         own, last = None if told is None else told.of(place), len(lines)
         lines += _lines(outcome, groups, level, own, notes)
@@ -96,6 +94,11 @@ def bounds_of_model(
     )
     # A page about an ordered outcome is about its highest class.
     return replace(result, model=model, told=last, has_contrast=apart is not None)
+
+
+def _linearized(fit: Fit) -> list[str]:
+    """Say that replicate weights do not give the standard errors of bounds, if a fit has them."""
+    return [LINEARIZED] if fit.design is not None and fit.design.n_replicates else []
 
 
 def bounds_or_none(
@@ -343,5 +346,6 @@ def _of_effect(
         level,
         span,
         observed=y_range is None,
+        notes=_linearized(fit),
     )
     return replace(result, model=model)
