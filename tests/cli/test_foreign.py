@@ -44,7 +44,7 @@ def run(*words, **options):
 
 def quick_comparison(monkeypatch):
     """Compare two of the methods only."""
-    import heckmanfa.analysis.comparison as module
+    import heckmanfa.analysis.methods_compared as module
 
     every = module.methods
     monkeypatch.setattr(module, "methods", lambda *given: dict(list(every(*given).items())[:2]))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, NaiveOLS, scan
-from heckmanfa.analysis import analyse, comparison
+from heckmanfa.analysis import analyse, methods_compared
 from heckmanfa.cli import app
 from heckmanfa.data.missing_features import _SETS_KEPT, GapCounts
 from heckmanfa.datasets import make_selection
@@ -191,7 +191,7 @@ def test_the_command_line_says_so_on_the_screen_and_as_json(table, tmp_path, mon
     options = ["--outcome", "y", "--search", "none", "--json", "-"]
     found = json.loads(CliRunner().invoke(app, ["fit", str(path), *options]).stdout)
     assert words[-1] in json.dumps(found)
-    monkeypatch.setattr(comparison, "methods", lambda *_: {"naive": NaiveOLS()})
+    monkeypatch.setattr(methods_compared, "methods", lambda *_: {"naive": NaiveOLS()})
     compared = CliRunner().invoke(
         app, ["compare", str(path), "--outcome", "y", "--folds", "2", "--repeats", "1"]
     )
