@@ -252,7 +252,10 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+# A file is read to the table of "table".
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.study) if way == "csv" else way for way in WAYS]
+)
 def test_far_more_features_than_rows_are_refused_with_their_counts(way, tmp_path, monkeypatch):
     # A triangular factor of 3,000 columns takes seconds.
     monkeypatch.setattr("heckmanfa.data.arrays.lapack", None)

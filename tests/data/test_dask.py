@@ -640,7 +640,13 @@ def test_predictions_are_made_on_the_workers(client):
     np.testing.assert_allclose(found, model.predict(whole[["a", "b", "c"]]), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", siblings.MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.study) if name == "t errors" else name
+        for name in siblings.MODELS
+    ],
+)
 def test_other_models_are_fitted_on_the_workers(client, name):
     table = siblings.rows(500)
     lazy = dd.from_pandas(table, npartitions=2)

@@ -68,7 +68,7 @@ MODELS = {
 
 
 # Every method of theirs is also one of another model here.
-ALIKE = ("lasso", "probit", "probit best subset")
+ALIKE = ("lasso", "probit", "probit best subset", "probit average")
 
 
 @pytest.fixture(

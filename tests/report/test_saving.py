@@ -47,7 +47,10 @@ def lines_of(content):
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
 
-@pytest.mark.parametrize("name", ["average", "binary", "hostile"])
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.study) for name in ("average", "binary")), "hostile"],
+)
 def test_a_picture_saved_as_svg_stands_alone(browser, file_of, name):
     with Visit(browser, file_of(name), color_scheme="dark") as page:
         for kind in kinds_of(page):
@@ -107,7 +110,10 @@ def numbers_of(text):
     return [float(one.group().strip("%").replace(",", "")) for one in NUMBER.finditer(text)]
 
 
-@pytest.mark.parametrize("name", ["average", "binary", "category"])
+@pytest.mark.parametrize(
+    "name",
+    ["average", *(pytest.param(name, marks=pytest.mark.study) for name in ("binary", "category"))],
+)
 def test_the_numbers_of_a_picture_are_those_of_its_tables(browser, file_of, name):
     with Visit(browser, file_of(name)) as page:
         for kind in kinds_of(page):

@@ -189,7 +189,7 @@ def test_a_brief_and_a_table_have_the_answer(analysis, tmp_path, model):
     assert "Coefficients for lwage" in text
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.study)])
 def test_axe_has_no_findings_in_the_page_of_a_treatment(browser, workers, tmp_path, scheme):
     path = tmp_path / "page.html"
     write_report(asked(workers, labels=LABELS), path)

@@ -206,7 +206,16 @@ def _limited(*arguments: str, more: int = _MEMORY) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["plain.parquet", "category.parquet", "shared.feather"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            pytest.param(name, marks=pytest.mark.study)
+            for name in ("plain.parquet", "shared.feather")
+        ),
+        "category.parquet",
+    ],
+)
 def test_a_text_that_all_rows_share_is_not_copied_for_each(name, long_texts):
     # With the column, it is one level of a category, or refused; without it, nothing is different.
     status, said = _limited("fit", str(long_texts / name), "--outcome", "y", "--search", "none")
