@@ -181,7 +181,6 @@ def test_a_saved_series_predicts_as_before(table, analysis, model, tmp_path):
         read.predict(table[FEATURES])
 
 
-@pytest.mark.study
 def test_a_series_is_compared_where_a_feature_is_kept_out(table, monkeypatch):
     def brief(**options):
         found = methods(**options)
