@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,7 @@ ASSUMPTIONS: Mapping[str, str] = {
 
 
 Pair = tuple[float, float]
+Averaged = Literal["a mean", "such a share"]
 _MODEL = ("model", "model_low", "model_high")
 _UNKNOWN = math.nan, math.nan, math.nan
 
@@ -66,6 +67,8 @@ class BoundRow:
     """the same as a model has it, and the ends of its interval"""
     noun: str = ""
     """what it is in a sentence, "{outcome}" for the outcome; empty for the usual"""
+    averaged: Averaged = "a mean"
+    """what an assumption about rows with an outcome is about"""
 
     def said(self, outcome: str) -> str:
         """Return what it is in a sentence: "the mean of wage"."""
@@ -75,8 +78,7 @@ class BoundRow:
     @property
     def assumed(self) -> str:
         """What it rests on, in a clause."""
-        what = "such a share" if "share" in (self.quantity, *self.noun.split()) else "a mean"
-        return ASSUMPTIONS[self.assumption].format(what=what)
+        return ASSUMPTIONS[self.assumption].format(what=self.averaged)
 
     def between(self, ends: Pair, digits: int = 3) -> str:
         """Say where it lies, in a clause: "lies between 0.4 and 2.1"; empty if ends cross."""

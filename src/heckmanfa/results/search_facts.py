@@ -154,7 +154,8 @@ def _of_near_ties(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact
     )
     them = "it" if single else "them"
     report = instead(f"search_report() has {them}.", f"The report has {them}.")
-    case = kept_whole(fit) if kept_whole(fit) == "replicates" else ""
+    whole = kept_whole(fit)
+    case = whole if whole == "replicates" else ""
     return [tell(fit, "near_ties", "caution", case=case, ties=ties, report=report)]
 
 

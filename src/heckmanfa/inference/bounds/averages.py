@@ -292,7 +292,7 @@ def _read_share(
         outcome, label = np.where(np.isnan(values), np.nan, values > above), ""
     found = read_given(given, weight_kind, survey, outcome)
     said = f"{found.name} = {label}" if above is None else f"{found.name} above {above:g}"
-    return replace(found, name=said)
+    return replace(found, name=said, averaged="such a share")
 
 
 def _indicator(y: Any, n: int, of: Any) -> tuple[Floats, str]:

@@ -22,7 +22,7 @@ from heckmanfa.data.survey_rows import survey_rows
 from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
 from heckmanfa.inference.effect_cells import declared_order
 from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
-from heckmanfa.results.bound_table import BoundRow, Bounds
+from heckmanfa.results.bound_table import Averaged, BoundRow, Bounds
 from heckmanfa.results.distribution import NullDistribution, check_level
 from heckmanfa.text.option_types import WeightKind
 from heckmanfa.text.option_words import instead, option
@@ -51,6 +51,8 @@ class Read:
     notes: tuple[str, ...] = ()
     name: str = OUTCOME
     """of the outcome"""
+    averaged: Averaged = "a mean"
+    """what the average of the outcome is"""
 
     @property
     def n(self) -> int:

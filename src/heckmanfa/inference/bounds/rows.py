@@ -59,7 +59,11 @@ def row_of_ends(
     low, high = interval(values, errors, conf_level, read_rows.reference)
     reach = (float(np.maximum(low, limits[0])), float(np.minimum(high, limits[1])))
     counts = read_rows.count(np.any(parts, axis=0) if len(parts) else None)
-    return BoundRow(quantity, assumption, values, errors, reach, counts, group, observed, noun=noun)
+    return BoundRow(
+        *(quantity, assumption, values, errors, reach, counts, group, observed),
+        noun=noun,
+        averaged=read_rows.averaged,
+    )
 
 
 def errors_of(read_rows: Read, ends: Ends, parts: Sequence[Mask]) -> tuple[float, float]:
